@@ -1,0 +1,1 @@
+"""What is studied: inputs, targets, network, loss and regularisers, and `Problem`, which draws them together."""
