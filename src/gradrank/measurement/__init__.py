@@ -1,0 +1,1 @@
+"""`measure`: one problem through the stages, as one `Measurement`, or many seeds as an `Ensemble`."""
