@@ -135,12 +135,7 @@ def verdict(expected: Regime) -> str:
     if expected.dominant is None:
         return f"theory: no prediction ({expected.status})"
     rank = f", the gradient of rank {expected.rank}" if expected.rank else ""
-    doubts = [
-        condition.text
-        for condition in expected.conditions
-        if condition.holds is False and "S₁" not in condition.text[:12]
-    ]
-    doubts = [text for text in doubts if not text.startswith("β")]
+    doubts = [c.text for c in expected.conditions if c.holds is False and not c.text.startswith("β")]
     but = f"; not satisfied here: {'; '.join(doubts)}" if doubts else ""
     return f"theory: {VERDICTS[expected.dominant]}{rank} ({expected.theorem}){but}"
 
