@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from gradrank.linalg.products import largest_entry
+
 
 @dataclass(frozen=True, eq=False)
 class Alignments:
@@ -24,8 +26,8 @@ def chance_level(dimension: int) -> float:
 
 def cosines(vectors: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
     """Return |⟨v_i, b⟩|/‖b‖ for orthonormal columns v_i (p, k) and a direction b (p,), shape (k,); NaN for b = 0."""
-    largest = torch.linalg.vector_norm(direction, float("inf"))
-    if not bool(largest > 0):
+    largest = largest_entry(direction)
+    if not largest > 0:
         return vectors.new_full((vectors.shape[1],), math.nan)
     unit = direction / largest
     unit = unit / torch.linalg.vector_norm(unit)

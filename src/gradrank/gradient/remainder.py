@@ -4,6 +4,7 @@ import torch
 
 from gradrank.gradient.split import Bulk
 from gradrank.linalg.operators import Operator
+from gradrank.linalg.products import largest_entry, skinny
 
 
 class Remainder(Operator):
@@ -20,7 +21,7 @@ class Remainder(Operator):
 
     def matmat(self, V: torch.Tensor) -> torch.Tensor:
         """Return X_Bᵀ(Δ V − c (ãᵀV))."""
-        image = self.signal @ V
+        image = skinny(self.signal, V)
         if self.centre is not None:
             image -= torch.outer(self.centre[0], self.centre[1] @ V)
         return self.bulk.transpose_times(image)
@@ -28,7 +29,7 @@ class Remainder(Operator):
     def rmatmat(self, U: torch.Tensor) -> torch.Tensor:
         """Return Δᵀ(X_B U) − ã (cᵀ X_B U)."""
         image = self.bulk.times(U)
-        product = self.signal.T @ image
+        product = skinny(self.signal.T, image)
         if self.centre is not None:
             product -= torch.outer(self.centre[1], self.centre[0] @ image)
         return product
@@ -42,8 +43,8 @@ class Remainder(Operator):
 
     def magnitude(self) -> float:
         """Return max|X| · max(|Δ|, |c ãᵀ|): Δ alone may vanish, as it does where every neuron of a ReLU network is off."""
-        largest = float(torch.linalg.vector_norm(self.signal, float("inf")))
+        largest = largest_entry(self.signal)
         if self.centre is not None:
-            c, a = (float(torch.linalg.vector_norm(vector, float("inf"))) for vector in self.centre)
+            c, a = (largest_entry(vector) for vector in self.centre)
             largest = max(largest, c * a)
         return self.bulk.magnitude() * largest

@@ -6,6 +6,7 @@ import torch
 
 from gradrank.foundation.errors import InputError
 from gradrank.linalg.operators import Dense
+from gradrank.linalg.products import largest_entry, skinny
 from gradrank.problem.draw import Draw
 
 # The direction of the empirical spike is found to this residual, relative to the singular value.
@@ -23,21 +24,21 @@ class Bulk:
 
     def times(self, U: torch.Tensor) -> torch.Tensor:
         """Return X_B U, shape (n, b)."""
-        product = self.X @ U
+        product = skinny(self.X, U)
         if self.scores is not None and self.direction is not None:
             product -= torch.outer(self.scores, self.direction @ U)
         return product
 
     def transpose_times(self, Y: torch.Tensor) -> torch.Tensor:
         """Return X_Bᵀ Y, shape (d, b)."""
-        product = self.X.T @ Y
+        product = skinny(self.X.T, Y)
         if self.scores is not None and self.direction is not None:
             product -= torch.outer(self.direction, self.scores @ Y)
         return product
 
     def magnitude(self) -> float:
         """Return the largest |entry| of X, an upper bound up to a factor of two."""
-        return float(torch.linalg.vector_norm(self.X, float("inf")))
+        return largest_entry(self.X)
 
 
 @dataclass(frozen=True, eq=False)

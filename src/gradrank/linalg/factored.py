@@ -5,6 +5,7 @@ import math
 import torch
 
 from gradrank.linalg.operators import Operator
+from gradrank.linalg.products import largest_entry, skinny
 from gradrank.linalg.small import singular_values, triangular_factor
 
 FROBENIUS_BLOCKS = 8
@@ -26,18 +27,15 @@ class Factored(Operator):
 
     def matmat(self, V: torch.Tensor) -> torch.Tensor:
         """Return Xᵀ(Δ V)."""
-        return self.X.T @ (self.signal @ V)
+        return skinny(self.X.T, skinny(self.signal, V))
 
     def rmatmat(self, U: torch.Tensor) -> torch.Tensor:
         """Return Δᵀ(X U)."""
-        return self.signal.T @ (self.X @ U)
+        return skinny(self.signal.T, skinny(self.X, U))
 
     def magnitude(self) -> float:
         """Return max|X| · max|Δ|."""
-        infinity = float("inf")
-        return float(torch.linalg.vector_norm(self.X, infinity)) * float(
-            torch.linalg.vector_norm(self.signal, infinity)
-        )
+        return largest_entry(self.X) * largest_entry(self.signal)
 
     def columns(self, start: int, stop: int) -> torch.Tensor:
         """Multiply out some columns."""
@@ -52,7 +50,7 @@ class Factored(Operator):
         scale = self.magnitude()
         if scale == 0.0:
             return 0.0
-        x_scale = float(torch.linalg.vector_norm(self.X, float("inf")))
+        x_scale = largest_entry(self.X)
         n, (d, m) = self.samples, self.shape
         if n * (d + m) >= 2 * d * m:
             return super().frobenius_squared()
@@ -76,7 +74,7 @@ class Factored(Operator):
         scale = self.magnitude()
         if scale == 0.0:
             return torch.zeros(min(d, m), dtype=self.dtype, device=self.device)
-        x_scale = float(torch.linalg.vector_norm(self.X, float("inf")))
+        x_scale = largest_entry(self.X)
         if n >= min(d, m):
             return singular_values(self.X.T @ (self.signal / scale)) * scale
         core = triangular_factor(self.X.T / x_scale) @ triangular_factor(self.signal.T * (x_scale / scale)).T

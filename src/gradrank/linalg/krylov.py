@@ -13,8 +13,8 @@ from gradrank.linalg.spectrum import Spectrum
 if TYPE_CHECKING:
     from gradrank.linalg.operators import Operator
 
-BLOCK = 16
-TOLERANCE = 3e-4
+BLOCK = 12
+TOLERANCE = 1e-3
 
 
 def block_krylov(
@@ -38,7 +38,7 @@ def block_krylov(
     tolerance
         ``converged`` is True when every residual is at most ``tolerance`` times its own singular value, or at the
         rounding level of the precision. A singular value always lies within the residual (Weyl); the error itself is of
-        the order of residual²/gap, below 1e-6 relative at the crowded edge of a bulk with the default.
+        the order of residual²/gap: 1e-6 relative at the crowded edge of a bulk with the default.
     vectors
         Whether to return the vectors.
     block

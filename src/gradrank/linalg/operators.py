@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from gradrank.linalg.krylov import TOLERANCE, block_krylov
+from gradrank.linalg.products import largest_entry, skinny
 from gradrank.linalg.small import singular_values
 from gradrank.linalg.spectrum import Spectrum
 
@@ -88,15 +89,15 @@ class Dense(Operator):
 
     def matmat(self, V: torch.Tensor) -> torch.Tensor:
         """Return M V."""
-        return self.matrix @ V
+        return skinny(self.matrix, V)
 
     def rmatmat(self, U: torch.Tensor) -> torch.Tensor:
         """Return Mᵀ U."""
-        return self.matrix.T @ U
+        return skinny(self.matrix.T, U)
 
     def magnitude(self) -> float:
         """Return the largest absolute entry."""
-        return float(torch.linalg.vector_norm(self.matrix, float("inf"))) if self.matrix.numel() else 0.0
+        return largest_entry(self.matrix)
 
     def columns(self, start: int, stop: int) -> torch.Tensor:
         """Return a view of the columns."""

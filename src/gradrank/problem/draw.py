@@ -13,7 +13,7 @@ from gradrank.problem.losses import Loss
 from gradrank.problem.network import Network
 from gradrank.problem.regularisers import Regularisers
 
-CHUNK_ENTRIES = 1 << 20  # of an (n, m) array worked on at a time: bounds the temporaries, and stays in cache
+CHUNK_ENTRIES = 1 << 17  # of an (n, m) array worked on at a time: bounds the temporaries, and stays in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,12 @@ class Draw:
             If an output is not finite, as an activation that overflows gives.
         """
         sigma, a = self.network.activation.value, self.network.a
-        f = torch.cat([sigma(rows) @ a for rows in self.row_chunks(self.preactivations)]) * self.network.gamma
+        H = self.preactivations
+        f = torch.empty_like(self.y)
+        # Into slices of one array: small results kept between large temporaries would tear holes into the heap.
+        for rows, part in zip(self.row_chunks(H), torch.split(f, self.chunk_rows(H)), strict=True):
+            part.copy_(sigma(rows) @ a)
+        f *= self.network.gamma
         if not bool(torch.isfinite(f).all()):
             raise InputError(
                 f"network.activation: {self.network.activation.name} gives outputs that are not finite on these inputs; "
@@ -68,4 +73,9 @@ class Draw:
 
     def row_chunks(self, matrix: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Split an (n, m) matrix into views of a few rows, small enough for elementwise work."""
-        return torch.split(matrix, max(1, CHUNK_ENTRIES // max(1, matrix.shape[1])))
+        return torch.split(matrix, self.chunk_rows(matrix))
+
+    @staticmethod
+    def chunk_rows(matrix: torch.Tensor) -> int:
+        """Return the number of rows of a chunk."""
+        return max(1, CHUNK_ENTRIES // max(1, matrix.shape[1]))

@@ -20,11 +20,12 @@ class Covariance:
 
     def quadratic(self, W: torch.Tensor) -> torch.Tensor:
         """Return w_jᵀ Σ̂ w_j, shape (m,), for the rows of W (m, d)."""
-        parts = []
-        for rows in torch.split(W, ROW_CHUNK):
+        result = W.new_empty(len(W))
+        # Into slices of one array: small results kept between large temporaries would tear holes into the heap.
+        for rows, part in zip(torch.split(W, ROW_CHUNK), torch.split(result, ROW_CHUNK), strict=True):
             coordinates = rows if self.basis is None else rows @ self.basis
-            parts.append(coordinates.square() @ self.eigenvalues)
-        return torch.cat(parts)
+            part.copy_(coordinates.square() @ self.eigenvalues)
+        return result
 
     def plus(self, variance: float) -> Covariance:
         """Return Σ̂ + variance · I."""

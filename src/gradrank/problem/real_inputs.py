@@ -88,7 +88,9 @@ def _vector(value: Any) -> Any:
         raise ValueError(f"labels of shape {array.shape} are not allowed; give one label per row")
     if array.dtype.kind in "fc" and not np.isfinite(array).all():
         bad = np.flatnonzero(~np.isfinite(array))
-        raise ValueError(f"{bad.size} labels are NaN or infinite, the first in row {bad[0]}; give finite numbers or classes")
+        raise ValueError(
+            f"{bad.size} labels are NaN or infinite, the first in row {bad[0]}; give finite numbers or classes"
+        )
     # Classes of mixed types cannot be sorted; as text they can.
     return array if array.dtype.kind in "fiubU" else array.astype(str)
 
