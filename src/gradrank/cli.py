@@ -19,11 +19,6 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-def main() -> None:
-    """Run the command line and exit; every error is one line on stderr."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
@@ -164,7 +159,3 @@ def template() -> None:
     from gradrank.command import template_text
 
     typer.echo(template_text(), nl=False)
-
-
-if __name__ == "__main__":
-    main()
