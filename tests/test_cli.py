@@ -118,6 +118,12 @@ BAD = {
     "kernel": (["--inner", "conv"], "network", "kernel_size"),
     "not a number": (["--n", "many"], "--n", "integer"),
     "option": (["--nuu", "1"], "No such option", "--nu"),
+    "split name": (["--split", "orcale"], "split", "did you mean 'oracle'"),
+    "spectrum": (["--spectrum", "ful"], "spectrum", "did you mean 'full'"),
+    "scaling near": (["--scaling", "nkt"], "network.scaling", "did you mean 'ntk'"),
+    "empty reference": (["--activation", "torch:"], "network.activation", "give"),
+    "weights and inner": (["--weights", "w.npy", "--inner", "sphere"], "network.inner", "one of them"),
+    "overflow": (["--label-noise", "1e308"], "problem", "not finite in float64"),
     "too big": (["--n", "10000000", "--d", "1000000"], "inputs", "memory"),
 }  # fmt: skip
 
@@ -148,6 +154,51 @@ def test_bad_specification(capsys: pytest.CaptureFixture[str], tmp_path: Path, t
     assert code == 2
     assert err.count("\n") == 1
     assert field in err
+
+
+def test_nested_or_huge_toml_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for text in ("x = " + "9" * 5000, "a = " + "[" * 3000, "   "):
+        (tmp_path / "bad.toml").write_text(text)
+        code, _, err = outcome(capsys, "measure", "--spec", str(tmp_path / "bad.toml"))
+        assert (code, err.count("\n")) == (2, 1)
+    with (tmp_path / "sparse.toml").open("wb") as file:
+        file.truncate(1 << 40)
+    code, _, err = outcome(capsys, "measure", "--spec", str(tmp_path / "sparse.toml"))
+    assert code == 2
+    assert "larger than a problem file" in err
+
+
+@pytest.mark.parametrize("arguments", ["list", "measure --n 20 --d 15 --m 12", "measure --n 20 --d 15 --m 12 --json"])
+def test_output_that_refuses_is_one_line_and_exit_3(arguments: str) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        command = [sys.executable, "-m", "gradrank", *arguments.split()]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "gradrank: the output cannot be written (No space left on device)\n"
+
+
+def test_closed_output_is_no_error() -> None:
+    script = f"{sys.executable} -m gradrank template >&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_is_refused_before_measuring(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    code, out, err = outcome(capsys, "measure", *SMALL, "-o", str(tmp_path / "file" / "x"))
+    assert (code, out) == (2, "")
+    assert "lies under the file" in err
+    code, out, err = outcome(capsys, "measure", *SMALL, "-o", str(tmp_path / ("x" * 300)))
+    assert (code, out) == (3, "")
+    assert err.count("\n") == 1
+
+
+def test_options_beside_a_specification_without_targets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "net.toml").write_text("[network]\nm = 12\n")
+    arguments = ["--spec", str(tmp_path / "net.toml"), "--data", "digits", "--n", "40", "--positive", "3", "--json"]
+    code, out, err = outcome(capsys, "measure", *arguments)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["problem"]["targets"]["positive"] == "3"
 
 
 def test_missing_specification(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,15 +34,29 @@ def run(arguments: list[str]) -> int:
     except GradrankError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return ExitCode.INCOMPLETE
+    except OSError as error:
+        _discard_output()
+        return _fail(f"the output cannot be written ({error.strerror or error})", ExitCode.STORAGE)
     except MemoryError:
-        return _fail("the problem does not fit in memory; give a smaller n, d or m", ExitCode.BAD_INPUT)
+        return _fail("this does not fit in memory; give a smaller n, d or m", ExitCode.BAD_INPUT)
+    except Exception as error:
+        if os.environ.get("GRADRANK_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        return _fail(f"unexpected {kind} ({error}); GRADRANK_TRACEBACK=1 shows where", ExitCode.INCOMPLETE)
 
 
 def _fail(message: str, code: ExitCode) -> int:
-    print(f"gradrank: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    if message and sys.stderr is not None:
+        print(f"gradrank: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, instead of failing once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version(asked: bool) -> None:
@@ -113,6 +127,8 @@ def measure(
     """
     from gradrank.command import Choices, measure_command
 
+    if weights and inner not in (None, "given"):
+        raise InputError(f"network.inner: '{inner}' is not allowed together with --weights; give one of them")
     fields: dict[str, dict[str, Any]] = {
         "inputs": {
             "n": n, "d": d, "nu": nu, "alpha": alpha, "direction": direction, "eigenvector": eigenvector, "basis": basis,

@@ -1,7 +1,6 @@
 """What the commands do: from options to a problem, from a result to the terminal."""
 
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,34 @@ from gradrank.problem.activations import ACTIVATIONS
 from gradrank.problem.data_sets import DATA_SETS
 from gradrank.problem.losses import LOSSES
 from gradrank.problem.network import INNER
-from gradrank.problem.problem import Problem
+from gradrank.problem.problem import Problem, read_toml
 from gradrank.problem.specification import Specification
 from gradrank.problem.standardise import STANDARDISATIONS
-from gradrank.problem.targets import TARGETS
+from gradrank.problem.targets import LINKS, TARGETS
 from gradrank.report.tables import Table
+
+OTHER_SECTIONS = """
+
+# Instead of synthetic inputs, a file or a data set (gradrank list):
+# [inputs]
+# kind = "data-file"
+# path = "mine.csv"
+# labels = "species"          # a column, an array of the file, or another file
+# standardise = "zscore"
+#
+# [inputs]
+# kind = "data-set"
+# name = "mnist-5k"
+# n = 750                     # rows chosen at random
+#
+# Instead of a multi-index target, the labels of the data:
+# [targets]
+# kind = "given-labels"
+# coding = "one-vs-rest"      # or signs, numbers
+# positive = 3
+#
+# With inner = "conv": kernel_size = 9. With inner = "given": weights = "W.npy", an (m, d) array.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +76,7 @@ def chosen_problem(choices: Choices) -> Problem:
     tree = _tree(choices.spec) if choices.spec is not None else {}
     if choices.data is not None:
         tree["inputs"] = _real(choices.data)
-        if choices.targets is None and choices.spec is None and _has_labels(choices):
+        if choices.targets is None and "targets" not in tree and _has_labels(choices):
             tree["targets"] = {"kind": "given-labels"}
     if choices.targets is not None:
         if choices.targets not in TARGETS:
@@ -72,7 +94,7 @@ def chosen_problem(choices: Choices) -> Problem:
 def _tree(path: Path) -> dict[str, Any]:
     """Read a problem file, checked as a whole first, so that an error names the file's own field."""
     Problem.from_toml(path)
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return read_toml(path)
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
@@ -125,14 +147,17 @@ def measure_command(
                 on_progress=lambda done: progress.update(task, completed=done),
                 **options,
             )
-    page = result.save(output, overwrite=overwrite) if output is not None else None
+    # Printed before it is saved: a disk that refuses does not take the numbers with it.
+    to = console()
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
-        return
-    to = console()
-    show(result, to)
-    if page is not None:
-        to.print(f"\npage with figures: {page.resolve()}", soft_wrap=True)
+        sys.stdout.flush()
+    else:
+        show(result, to)
+    if output is not None:
+        page = result.save(output, overwrite=overwrite)
+        if not as_json:
+            to.print(f"\npage with figures: {page.resolve()}", soft_wrap=True)
 
 
 def list_command() -> None:
@@ -144,6 +169,7 @@ def list_command() -> None:
         Table("Activations (--activation)", ["name", "σ(x)"], [[a.name, a.formula] for a in ACTIVATIONS.values()]),
         Table("Losses (--loss)", ["name", "ℓ(f, y)"], [[loss.name, loss.formula] for loss in LOSSES.values()]),
         Table("Targets (--targets)", ["name", "y"], [[name, t.description] for name, t in TARGETS.items()]),
+        Table("Links of a multi-index target (in a problem file)", ["name"], [[name] for name in LINKS]),
         Table("Inner weights (--inner)", ["name", "W"], [list(pair) for pair in INNER.items()]),
         Table("Standardisations (--standardise)", ["name", "what"], [list(pair) for pair in STANDARDISATIONS.items()]),
     ]  # fmt: skip
@@ -166,7 +192,7 @@ def template_text() -> str:
         lines += ["", f"[{name}]"]
         for field, value in part.items():
             lines += [*_comment(model, field), _assignment(field, value)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + OTHER_SECTIONS
 
 
 def _comment(model: type[Specification], field: str) -> list[str]:

@@ -106,5 +106,5 @@ def test_what_is_not_allowed() -> None:
         InputError, match="centring: 'population' is not allowed; the population of these data is not known"
     ):
         decompose(real, centring="population")
-    with pytest.raises(InputError, match="centring: 'mean' is not allowed; give one of auto, population, empirical"):
+    with pytest.raises(InputError, match="centring: 'mean' is not allowed; give one of auto, empirical, population"):
         decompose(spiked("tanh"), centring="mean")

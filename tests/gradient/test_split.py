@@ -99,5 +99,5 @@ def test_bulk_times_block_and_transpose(kind: str) -> None:
 def test_what_is_not_allowed() -> None:
     with pytest.raises(InputError, match="split: 'oracle' is not allowed; the spike of these data is not known"):
         spike_split(array(np.eye(4)), "oracle")
-    with pytest.raises(InputError, match="split: 'oracel' is not allowed; give one of auto, oracle, empirical"):
+    with pytest.raises(InputError, match="split: 'oracel' is not allowed; give one of auto, empirical, oracle"):
         spike_split(spiked(), "oracel")

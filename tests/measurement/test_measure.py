@@ -140,3 +140,32 @@ def test_top_only_spectrum() -> None:
     assert result.singular_values.shape == (4,)
     full = gr.measure(small(), spectrum="full", k=4)
     np.testing.assert_allclose(result.singular_values, full.singular_values[:4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: gr.measure("digits"), lambda: gr.measure(small(), k=2.5), lambda: gr.measure(small(), k="3"),
+    lambda: gr.measure_many(small(), "2"), lambda: gr.measure_many(small(), True), lambda: gr.regime("x"),
+    lambda: gr.decompose(small()), lambda: gr.load(None),
+])  # fmt: skip
+def test_wrong_types_are_one_line(call) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-120, 1e120])
+def test_norms_at_any_scale_of_the_gradient(scale: float) -> None:
+    # MSE with labels kept: the residue stays of order one, so every norm is proportional to the output scale.
+    # The squares of 1e-200 are below the smallest float64: the shares are withheld, the norms are not.
+    small_scale, one = gr.measure(small(network=gr.TwoLayer(m=100, scaling=scale))), None
+    if scale < 1:
+        one = gr.measure(small(network=gr.TwoLayer(m=100, scaling=1e-20)))
+        for name, norm in one.norms.items():
+            assert small_scale.norms[name] == pytest.approx(norm * (scale / 1e-20), rel=1e-9)
+        assert ("shares" in small_scale.status) == (scale == 1e-200)
+    assert small_scale.norms["gradient"] == pytest.approx(float(small_scale.singular_values[0]), rel=1e-9)
+
+
+def test_a_zero_gradient_is_explained_once() -> None:
+    status = gr.measure(zero_gradient_problem(), 0).to_dict()["status"]
+    assert not [key for key in status if key.startswith(("alignments.", "part_alignments."))]

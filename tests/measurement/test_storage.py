@@ -27,7 +27,9 @@ def test_round_trip(result: gr.Measurement, tmp_path: Path) -> None:
 def test_folder_holds_what_the_readme_says_and_nothing_else(result: gr.Measurement, tmp_path: Path) -> None:
     result.save(tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"index.html", "measurement.json", "arrays.zarr", "spectrum.png", "alignments.png"}
+    shown = {name for name in names if not name.startswith(".")}
+    assert shown == {"index.html", "measurement.json", "arrays.zarr", "spectrum.png", "alignments.png"}
+    assert set((tmp_path / "out" / ".gradrank-contents").read_text().split()) == shown
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -47,13 +49,35 @@ def test_arrays_open_with_xarray(result: gr.Measurement, tmp_path: Path) -> None
 
 
 def test_occupied_folder_is_refused_and_left_alone(result: gr.Measurement, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("precious")
+    (tmp_path / "index.html").write_text("precious")
     with pytest.raises(InputError, match="not empty"):
         result.save(tmp_path)
-    result.save(tmp_path, overwrite=True)
-    assert (tmp_path / "thesis.tex").read_text() == "precious"
-    result.save(tmp_path, overwrite=True)
-    assert gr.load(tmp_path).to_dict() == result.to_dict()
+    with pytest.raises(InputError, match=r"holds 'index.html', which is no part of an earlier result"):
+        result.save(tmp_path, overwrite=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"index.html": "precious"}
+
+
+def test_overwrite_replaces_an_earlier_result_and_nothing_else(result: gr.Measurement, tmp_path: Path) -> None:
+    problem = gr.Problem(inputs=gr.SpikedGaussian(n=30, d=40), network=gr.TwoLayer(m=35))
+    gr.measure_many(problem, 2).save(tmp_path / "out")
+    with pytest.raises(InputError, match="not empty"):
+        result.save(tmp_path / "out")
+    result.save(tmp_path / "out", overwrite=True)
+    assert gr.load(tmp_path / "out").to_dict() == result.to_dict()
+    assert not {"seeds", "norms.png"} & {path.name for path in (tmp_path / "out").iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"holds 'notes.txt'"):
+        result.save(tmp_path / "out", overwrite=True)
+
+
+def test_links_and_odd_places(result: gr.Measurement, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    result.save(tmp_path / "link")
+    assert gr.load(tmp_path / "real").to_dict() == result.to_dict()
+    with pytest.raises(StorageError, match="cannot be written"):
+        result.save(tmp_path / ("x" * 300))
 
 
 def test_interrupted_save_leaves_nothing(
@@ -90,7 +114,7 @@ def test_output_under_a_file(result: gr.Measurement, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="is a file"):
         result.save(tmp_path / "file")
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(InputError, match="lies under the file"):
         result.save(tmp_path / "file" / "below")
 
 

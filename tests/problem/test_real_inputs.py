@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from gradrank.foundation.errors import InputError
 from gradrank.problem.problem import Problem
@@ -73,5 +74,17 @@ def test_labels_that_are_not_finite_are_refused() -> None:
 
 
 def test_classes_of_mixed_types_are_text() -> None:
-    inputs = ArrayInputs(X=np.eye(4), y=np.array(["a", 1, "a", None], dtype=object))
-    assert inputs.draw(0).labels.tolist() == ["a", "1", "a", "None"]
+    inputs = ArrayInputs(X=np.eye(4), y=np.array(["a", 1, "a", 2.5], dtype=object))
+    assert inputs.draw(0).labels.tolist() == ["a", "1", "a", "2.5"]
+
+
+def test_arrays_that_would_lose_something_are_refused() -> None:
+    masked = np.ma.masked_array(np.eye(4), mask=np.eye(4) > 0)
+    for X_bad in (masked, torch.eye(4, device="meta"), [[1.0, 2.0], [3.0]]):
+        with pytest.raises(InputError, match=r"inputs\.X|X: "):
+            Problem(inputs={"kind": "given-array", "X": X_bad})
+
+
+def test_sparse_and_half_tensors_are_taken() -> None:
+    np.testing.assert_array_equal(ArrayInputs(X=torch.eye(4).to_sparse()).X, np.eye(4))
+    np.testing.assert_array_equal(ArrayInputs(X=torch.eye(4, dtype=torch.bfloat16)).X, np.eye(4))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from gradrank.foundation.errors import ConvergenceError, InputError
+from gradrank.foundation.names import allowed_names
 from gradrank.problem.draw import Draw
 
 CENTRINGS = ("population", "empirical")
@@ -32,7 +33,7 @@ def mean_derivative(draw: Draw, kind: str, sample_mean: torch.Tensor) -> MeanDer
     if kind == "empirical":
         return MeanDerivative(kind, sample_mean, 0.0)
     if kind != "population":
-        raise InputError(f"centring: '{kind}' is not allowed; give one of auto, {', '.join(CENTRINGS)}")
+        raise InputError(f"centring: '{kind}' is not allowed; {allowed_names(kind, ('auto', *CENTRINGS))}")
     inputs, W = draw.inputs, draw.network.W
     if inputs.covariance is None:
         raise InputError(

@@ -5,10 +5,10 @@ import torch
 from gradrank.foundation.errors import InputError
 from gradrank.linalg.factored import Factored
 from gradrank.linalg.low_rank import LowRank
-from gradrank.linalg.operators import COLUMN_BLOCK, Operator
+from gradrank.linalg.operators import COLUMN_BLOCK, Dense, Operator
 
 
-def filter_gradient(gradient: Operator, kernel_size: int) -> torch.Tensor:
+def filter_gradient(gradient: Operator | torch.Tensor, kernel_size: int) -> torch.Tensor:
     """Map the gradient G (d, m) of a convolution written as a matrix to the filters' gradient, shape (filters, k).
 
     A one-dimensional valid convolution of stride 1 with filters of length k has P = d − k + 1 positions, and the row
@@ -20,6 +20,8 @@ def filter_gradient(gradient: Operator, kernel_size: int) -> torch.Tensor:
     InputError
         If k does not fit d, or m is not a multiple of the number of positions.
     """
+    if isinstance(gradient, torch.Tensor):
+        gradient = Dense(gradient)
     d, m = gradient.shape
     positions = d - kernel_size + 1
     if not 1 <= kernel_size <= d or m % positions:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import torch
 
+from gradrank.foundation.errors import InputError
 from gradrank.gradient.alignments import Alignments, alignments, cosines
 from gradrank.gradient.centring import MeanDerivative, mean_derivative
 from gradrank.gradient.factored_gradient import FactoredGradient, backpropagated_signal, jacobian_signal
@@ -15,6 +16,7 @@ from gradrank.gradient.remainder import Remainder
 from gradrank.gradient.split import SpikeSplit, spike_split
 from gradrank.linalg.low_rank import LowRank
 from gradrank.linalg.operators import Dense, Operator, Scaled, Sum
+from gradrank.linalg.products import largest_entry
 from gradrank.linalg.shared import shared_krylov
 from gradrank.linalg.spectrum import Spectrum, certified
 from gradrank.problem.draw import Draw
@@ -110,12 +112,12 @@ class Decomposition(Mapping[str, Operator]):
         return self.gradient.frobenius_squared()
 
     def shares(self) -> dict[str, float] | None:
-        """Return ⟨part, G⟩_F / ‖G‖_F² for every part; they add to one. None for a gradient of zeros.
+        """Return ⟨part, G⟩_F / ‖G‖_F² for every part, adding to one; None where ‖G‖_F² is zero or beyond float64.
 
         The share of the remainder is what the others leave, which is the same number since the parts add up to G.
         """
         whole = self.frobenius_squared
-        if whole == 0.0:
+        if not 0.0 < whole < float("inf"):
             return None
         shares = {name: part.inner(self.gradient) / whole for name, part in self.items() if name != "remainder"}
         shares["remainder"] = 1.0 - sum(shares.values())
@@ -187,8 +189,16 @@ def decompose(draw: Draw, *, split: str = "auto", centring: str = "auto") -> Dec
     InputError
         If a split or a centring is not possible for these data, or a number is not finite.
     """
-    spike = spike_split(draw, split)
+    if not isinstance(draw, Draw):
+        raise InputError(f"draw: a {type(draw).__name__} is not allowed; give what problem.draw(seed) returns")
     signal, sample_mean = backpropagated_signal(draw)
+    if not largest_entry(signal) * largest_entry(draw.X) < float(torch.finfo(signal.dtype).max):
+        name = str(signal.dtype).removeprefix("torch.")
+        raise InputError(
+            f"problem: the gradient is not finite in {name}; give smaller inputs or labels, a smaller scaling, "
+            "another activation, or dtype = 'float64'"
+        )
+    spike = spike_split(draw, split)
     if centring == "auto":
         centring = "population" if spike.kind == "oracle" else "empirical"
     mean = mean_derivative(draw, centring, sample_mean)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gradrank.foundation.errors import InputError
 from gradrank.problem.activations import activation
 from gradrank.problem.problem import Problem
 from gradrank.problem.spiked_gaussian import SpikedGaussian
@@ -58,6 +59,8 @@ def regime(
     nu, alpha
         Exponents of data that are not synthetic.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem: a {type(problem).__name__} is not allowed; give a Problem")
     inputs = problem.inputs
     if isinstance(inputs, SpikedGaussian):
         if not inputs.has_spike:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from gradrank.foundation.errors import InputError
+from gradrank.foundation.names import allowed_names
 from gradrank.linalg.operators import Dense
 from gradrank.linalg.products import largest_entry, skinny
 from gradrank.problem.draw import Draw
@@ -80,7 +81,7 @@ def spike_split(draw: Draw, kind: str = "auto") -> SpikeSplit:
             return SpikeSplit("oracle", Bulk(inputs.bulk), zeros(n), zeros(d), 0.0)
         return SpikeSplit("oracle", Bulk(inputs.bulk), inputs.scores, inputs.direction, inputs.strength)
     if kind != "empirical":
-        raise InputError(f"split: '{kind}' is not allowed; give one of auto, {', '.join(SPLITS)}")
+        raise InputError(f"split: '{kind}' is not allowed; {allowed_names(kind, ('auto', *SPLITS))}")
     X = draw.X
     tolerance = DIRECTION_TOLERANCE if X.dtype == torch.float64 else 1e-4
     right = Dense(X).top(1, tolerance=tolerance).right

@@ -61,7 +61,7 @@ class Factored(Operator):
                 inputs = (self.X[left] / x_scale) @ (self.X[right] / x_scale).T
                 signals = (self.signal[left] * (x_scale / scale)) @ (self.signal[right] * (x_scale / scale)).T
                 total += (1 if left == right else 2) * float((inputs.double() * signals.double()).sum())
-        return total * scale**2
+        return total * scale * scale
 
     def singular_values(self) -> torch.Tensor:
         """Return all min(d, m) singular values, descending.

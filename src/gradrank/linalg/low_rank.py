@@ -3,6 +3,7 @@
 import torch
 
 from gradrank.linalg.operators import Operator
+from gradrank.linalg.products import largest_entry
 from gradrank.linalg.small import triangular_factor
 
 
@@ -68,5 +69,8 @@ class LowRank(Operator):
 
 
 def _norm(vector: torch.Tensor) -> float:
-    """Return the Euclidean norm in float64: squares of a float32 vector at the scale of 1e-25 would vanish."""
-    return float(torch.linalg.vector_norm(vector, dtype=torch.float64))
+    """Return the Euclidean norm in float64, of the vector over its largest entry: no square vanishes or overflows."""
+    largest = largest_entry(vector)
+    if not 0.0 < largest < float("inf"):
+        return largest
+    return float(torch.linalg.vector_norm(vector.double() / largest)) * largest

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.names import allowed_names
 from gradrank.gradient.decomposition import Decomposition, decompose
 from gradrank.gradient.regime import Regime, regime
 from gradrank.gradient.residue_alignment import draw_beta
@@ -54,10 +55,11 @@ def measure(
     InputError
         If a field, a file or an option cannot be used.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem: a {type(problem).__name__} is not allowed; give a Problem")
     if spectrum not in SPECTRA:
-        raise unusable("spectrum", spectrum, f"give one of {', '.join(SPECTRA)}")
-    if k < 1:
-        raise unusable("k", k, "give a number of at least 1")
+        raise unusable("spectrum", spectrum, allowed_names(str(spectrum), SPECTRA))
+    _count("k", k, 1)
     begin = time.perf_counter()
     draw = problem.draw(seed, device=device)
     parts = decompose(draw, split=split, centring=centring)
@@ -116,8 +118,7 @@ def measure_many(
     **options: object,
 ) -> Ensemble:
     """Measure ``seeds`` draws and keep means with standard errors; ``options`` are those of `measure`."""
-    if seeds < 2:
-        raise unusable("seeds", seeds, "give a number of at least 2")
+    _count("seeds", seeds, 2)
 
     def one_by_one() -> Iterator[Measurement]:
         for index in range(seeds):
@@ -126,6 +127,12 @@ def measure_many(
                 on_progress(index + 1)
 
     return Ensemble.of(one_by_one())
+
+
+def _count(field: str, value: object, least: int) -> None:
+    """Refuse what is not a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise unusable(field, value, f"give a whole number of at least {least}")
 
 
 def _status(
@@ -139,6 +146,11 @@ def _status(
         status["gradient"] = "zero"
         status["shares"] = "the gradient is zero"
         status["alignments"] = "the gradient is zero: its singular vectors are arbitrary"
+        status["part_alignments"] = "the gradient is zero: its singular vectors are arbitrary"
+    elif not parts.shares():
+        status["shares"] = "the squares of the gradient are beyond float64"
+    if norms["gradient"] > 0.0 and 0.0 in norms.values():
+        status["part_alignments"] = "a part is zero and has no direction"
     if norms["remainder"] <= rounding:
         status["ratios"] = "the remainder is zero to rounding"
     if beta_status != "ok":

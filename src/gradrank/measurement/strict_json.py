@@ -12,7 +12,8 @@ def strict(value: Any, status: dict[str, str], path: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return [strict(part, status, f"{path}.{index}") for index, part in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        status.setdefault(path, "not a finite number")
+        if not any(path == known or path.startswith(f"{known}.") for known in status):
+            status[path] = "not a finite number"
         return None
     return value
 

@@ -91,7 +91,11 @@ def _singular_values(result: Measurement | Ensemble) -> Table:
         shown = with_error(value.mean, value.standard_error) if isinstance(value, Mean) else number(float(value))
         rows.append([f"σ{index + 1}", shown, *(_plain(cell, 2) for cell in cells)])
     left_chance, right_chance = one.chance["left"], one.chance["right"]
-    note = f"|cos| of u_i and v_i; chance: {left_chance:.3f} for left vectors (R^d), {right_chance:.3f} for right (R^m)"
+    note = (
+        "q: the data's spike direction; X_Bᵀr, X_Bᵀy: bulk times residue and labels; b_k: target directions (with u_i); "
+        "a∘μ, v(S₂): right vectors of residue and data spike (with v_i); "
+        f"chance: {left_chance:.3f} for left, {right_chance:.3f} for right vectors"
+    )
     return Table(
         f"Top {one.k} singular values, and the |cos| of their vectors with named directions", columns, rows, note
     )

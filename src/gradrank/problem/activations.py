@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.expectations import Expectation, gaussian_expectation
 from gradrank.foundation.names import look_up
 from gradrank.foundation.references import is_reference, resolve
@@ -159,6 +159,8 @@ def activation(choice: str | Function | Activation, field: str = "network.activa
     """
     if isinstance(choice, Activation):
         return choice
+    if not isinstance(choice, str) and not callable(choice):
+        raise unusable(field, choice, f"give one of {', '.join(ACTIVATIONS)}, module:name or a function of a tensor")
     if isinstance(choice, str) and not is_reference(choice):
         return look_up(field, choice, ACTIVATIONS)
     function = resolve(field, choice) if isinstance(choice, str) else choice
@@ -179,11 +181,14 @@ def user_activation(function: Function, name: str, field: str = "network.activat
         derivative = _autograd(function)(probe)
         apart = torch.cat([function(probe[:2]), function(probe[2:])])
         elementwise = shape == probe.shape and torch.allclose(apart, function(probe), equal_nan=True)
-    except Exception as error:  # a user's function may fail in any way
+        precisions = [function(probe.to(dtype)).dtype == dtype for dtype in (torch.float64, torch.float32)]
+    except (Exception, SystemExit) as error:  # a user's function may fail in any way
         raise InputError(
             f"{field}: {name} fails on a float64 tensor ({type(error).__name__}: {error}); "
             "give a differentiable elementwise function of a torch tensor"
         ) from error
+    if not all(precisions):
+        raise InputError(f"{field}: {name} changes the precision of its argument; give a function that keeps the dtype")
     if not elementwise or not bool(torch.isfinite(derivative).all()):
         raise InputError(
             f"{field}: {name} is not elementwise with finite derivatives; give σ as a function of a tensor"

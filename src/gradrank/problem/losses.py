@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.names import look_up
 from gradrank.foundation.references import is_reference, resolve
 
@@ -67,6 +67,8 @@ def loss(choice: str | PairFunction | Loss, field: str = "loss") -> Loss:
     """
     if isinstance(choice, Loss):
         return choice
+    if not isinstance(choice, str) and not callable(choice):
+        raise unusable(field, choice, f"give one of {', '.join(LOSSES)}, module:name or a function of two tensors")
     if isinstance(choice, str) and not is_reference(choice):
         return look_up(field, choice, LOSSES)
     function = resolve(field, choice) if isinstance(choice, str) else choice
@@ -82,13 +84,16 @@ def _user_loss(function: PairFunction, name: str, field: str) -> Loss:
 
     probe = torch.linspace(-2, 2, 5, dtype=torch.float64)
     try:
-        shape, slope = function(probe, probe.flip(0)).shape, residue(probe, probe.flip(0))
-    except Exception as error:  # a user's function may fail in any way
+        f, y = probe, probe.flip(0)
+        whole, slope = function(f, y), residue(f, y)
+        apart = torch.cat([function(f[:2], y[:2]), function(f[2:], y[2:])]) if whole.shape == f.shape else whole
+        elementwise = whole.shape == f.shape and torch.allclose(apart, whole, equal_nan=True)
+    except (Exception, SystemExit) as error:  # a user's function may fail in any way
         raise InputError(
             f"{field}: {name} fails on two float64 tensors ({type(error).__name__}: {error}); "
             "give a differentiable function of outputs f and labels y, elementwise"
         ) from error
-    if shape != probe.shape or not bool(torch.isfinite(slope).all()):
+    if not elementwise or not bool(torch.isfinite(slope).all()):
         raise InputError(
             f"{field}: {name} is not elementwise with finite derivatives; give ℓ(f, y), one value per sample"
         )

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
+from gradrank.foundation.names import allowed_names
 from gradrank.foundation.random import stream, unit_rows, unit_vector
 from gradrank.problem.activations import Activation, activation
 from gradrank.problem.files import read_table
@@ -55,7 +56,7 @@ class Network:
 def _scaling(value: Any) -> Any:
     if isinstance(value, str):
         if value not in SCALINGS:
-            raise ValueError(f"give one of {', '.join(SCALINGS)}, or a number above 0")
+            raise ValueError(f"{allowed_names(value, SCALINGS)}, or a number above 0")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         raise ValueError(f"give one of {', '.join(SCALINGS)}, or a number above 0")

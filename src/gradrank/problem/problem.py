@@ -22,6 +22,7 @@ from gradrank.problem.specification import Specification
 from gradrank.problem.spiked_gaussian import SpikedGaussian
 from gradrank.problem.targets import TARGETS, LabelTargets, MultiIndex
 
+LARGEST_FILE = 1 << 20  # of a problem in TOML
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -174,11 +175,18 @@ class Problem(Specification):
         InputError
             If the file cannot be read, is not TOML, or a field is wrong.
         """
-        text, where = (source, "TOML") if isinstance(source, str) else (_read(source), str(source))
-        try:
-            return cls.from_mapping(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{where}: is not TOML ({error})") from None
+        return cls.from_mapping(read_toml(source))
+
+
+def read_toml(source: str | Path) -> dict[str, Any]:
+    """Parse TOML text (a str) or a file (a Path), or raise an `InputError` of one line."""
+    where = "TOML" if isinstance(source, str) else str(source)
+    text = source if isinstance(source, str) else _read(source)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "; give a pathlib.Path to read a file" if isinstance(source, str) and source.endswith(".toml") else ""
+        raise InputError(f"{where}: is not TOML ({error}){hint}") from None
 
 
 def _fields(specification: Specification) -> dict[str, Any]:
@@ -202,10 +210,15 @@ def _plain(field: str, value: Any) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"{path}: is larger than a problem file can be ({LARGEST_FILE} bytes); give a TOML file")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError(f"{path}: cannot be read ({reason}); give a TOML file") from None
+    if not text.strip():
+        raise InputError(f"{path}: is empty; give a TOML file, such as gradrank template prints")
+    return text
 
 
 def _device(name: str) -> torch.device:
@@ -214,5 +227,6 @@ def _device(name: str) -> torch.device:
     if name == "cuda" and len(available) > 1:
         return torch.device("cuda:0")
     if name not in available:
-        raise unusable("device", name, f"give one of {', '.join(available)}")
+        none = "; PyTorch sees no CUDA device here" if "cuda" in str(name) and len(available) == 1 else ""
+        raise unusable("device", name, f"give one of {', '.join(available)}{none}")
     return torch.device(name)

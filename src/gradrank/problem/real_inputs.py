@@ -62,9 +62,24 @@ class GivenInputs(Specification):
         return Table(table.X[rows], None if table.y is None else table.y[rows], table.sha256)
 
 
+def _numpy(value: Any) -> np.ndarray:
+    """Return an array, or raise a ValueError where that would lose something."""
+    if isinstance(value, torch.Tensor):
+        if value.is_meta:
+            raise ValueError("a meta tensor holds no numbers; give a tensor that does")
+        dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
+        return np.asarray((dense.double() if dense.is_floating_point() else dense).cpu().numpy())
+    if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).any():
+        raise ValueError("a masked array has missing entries; fill them or leave their rows out")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError("rows of different lengths are not allowed; give a matrix, a row per sample") from None
+
+
 def _matrix(value: Any) -> Any:
     """Accept a numeric array or tensor with two dimensions and finite entries."""
-    array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    array = _numpy(value)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"entries of type {array.dtype} are not allowed; give real numbers")
     if array.ndim != 2 or min(array.shape) < 2:
@@ -83,7 +98,7 @@ def _matrix(value: Any) -> Any:
 def _vector(value: Any) -> Any:
     if value is None:
         return None
-    array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    array = _numpy(value)
     if array.ndim != 1:
         raise ValueError(f"labels of shape {array.shape} are not allowed; give one label per row")
     if array.dtype.kind in "fc" and not np.isfinite(array).all():
@@ -91,6 +106,8 @@ def _vector(value: Any) -> Any:
         raise ValueError(
             f"{bad.size} labels are NaN or infinite, the first in row {bad[0]}; give finite numbers or classes"
         )
+    if array.dtype.kind == "O" and any(label is None for label in array):
+        raise ValueError("a label is missing (None); give one label per row")
     # Classes of mixed types cannot be sorted; as text they can.
     return array if array.dtype.kind in "fiubU" else array.astype(str)
 

@@ -33,7 +33,7 @@ class Specification(BaseModel):
     def _no_truth_values(cls, value: Any) -> Any:
         """Refuse true and false, which pydantic would take for 1 and 0: no field is a switch."""
         if isinstance(value, bool):
-            raise ValueError("give a number or a name")
+            raise ValueError("give a number, a name or a table of fields")
         return value
 
     @classmethod
@@ -64,6 +64,8 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> InputError:
         return InputError(f"{field}: no such field; {allowed_names(str(name), _fields_at(model, outer))}")
     if fault["type"] == "missing":
         return InputError(f"{field}: is missing; give a value")
+    if fault["type"] == "union_tag_invalid":
+        return unusable(f"{field}.kind", fault["ctx"]["tag"], _allowed(fault))
     message = str(cause) if (cause := fault.get("ctx", {}).get("error")) else _allowed(fault)
     if cause and re.match(r"[a-z_.]+: ", message):  # from a check of several fields, which names the one at fault
         return InputError(".".join([*_parts(fault["loc"]), message]))
@@ -124,6 +126,12 @@ def _allowed(fault: ErrorDetails) -> str:
         return allowed_names(str(context["tag"]), expected)
     if kind == "union_tag_not_found":
         return "give a name or a table of fields"
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
+        return "give a table of fields"
+    if kind == "too_short":
+        return f"give at least {context['min_length']}"
+    if kind == "path_type":
+        return "give a path"
     if kind.startswith("int"):
         return "give a whole number"
     if kind.startswith("float") or kind == "finite_number":

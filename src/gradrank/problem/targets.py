@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from gradrank.foundation.errors import InputError
-from gradrank.foundation.names import look_up
+from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.names import allowed_names, look_up
 from gradrank.foundation.random import stream, unit_vector
 from gradrank.foundation.references import is_reference, resolve
 from gradrank.problem.inputs import Inputs
@@ -140,13 +140,15 @@ class LabelTargets(Specification):
                 )
             return np.where(labels == classes[1], 1.0, -1.0)
         if len(classes) < 2:
-            raise InputError(f"targets: all labels are {classes[0]!r}; give labels of at least two classes")
+            raise InputError(f"targets: all labels are '{classes[0]}'; give labels of at least two classes")
         if self.positive is None:
             return np.where(labels == classes[0], 1.0, -1.0)
         match = np.array([str(label) == str(self.positive) or label == self.positive for label in classes])
         if not match.any():
-            shown = ", ".join(str(c) for c in classes[:20]) + (", …" if len(classes) > 20 else "")
-            raise InputError(f"targets.positive: '{self.positive}' is not allowed; give one of {shown}")
+            names = [str(label) for label in classes]
+            few = len(names) <= 20
+            allowed = allowed_names(str(self.positive), names) if few else f"give one of {', '.join(names[:20])}, …"
+            raise unusable("targets.positive", str(self.positive), allowed)
         return np.where(np.isin(labels, classes[match]), 1.0, -1.0)
 
 

@@ -44,7 +44,7 @@ def read_table(
         For everything that can be wrong with the file, in one line: what is wrong, where, and what is allowed.
     """
     file = data_file(path, field)
-    beside = label_file(labels, field)
+    beside = label_file(labels, field.replace("path", "labels"))
     X, y = _read(file, None if beside is not None else labels)
     _check_matrix(file, X)
     n = len(X)
