@@ -215,12 +215,12 @@ def test_occupied_output_is_refused_before_measuring(capsys: pytest.CaptureFixtu
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("moment", [0.3, 1.0, 6.0])
+@pytest.mark.parametrize("moment", [1.5, 6.0])
 def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path, moment: float) -> None:
     command = [sys.executable, "-m", "gradrank", "measure", "--seeds", "1000", "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     used = psutil.Process(process.pid).cpu_times
-    while used().user < moment:  # in seconds of work, not of the clock: the machine may be busy
+    while used().user < moment:  # in seconds of work, not of the clock; Python itself must have started
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
