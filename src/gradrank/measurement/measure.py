@@ -63,6 +63,11 @@ def measure(
     begin = time.perf_counter()
     draw = problem.draw(seed, device=device)
     parts = decompose(draw, split=split, centring=centring)
+    return _collect(problem, draw, parts, k, spectrum, begin)
+
+
+def _collect(problem: Problem, draw: Draw, parts: Decomposition, k: int, spectrum: str, begin: float) -> Measurement:
+    """Return the numbers of a decomposed draw as one record."""
     leading = parts.leading(k)
     norms = parts.norms()
     if not all(map(math.isfinite, norms.values())):

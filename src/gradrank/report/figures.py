@@ -50,7 +50,10 @@ def singular_value_panel(
         axes.set_ylabel("count")
         axes.set_yscale("symlog", linthresh=2)
         axes.set_ylim(0, None)
-        axes.yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
+        most = axes.get_ylim()[1]
+        ticks = [0, *(step * 10**power for power in range(6) for step in (1, 2, 5) if step * 10**power <= most)]
+        axes.set_yticks(ticks, [str(tick) for tick in ticks], minor=False)
+        axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
         top = positive[:leading]
         axes.plot(top, np.zeros_like(top), "|", color="0.0", markersize=11, clip_on=False, label="leading values")
     else:
@@ -100,6 +103,9 @@ def interval_panel(axes: Axes, rows: Mapping[str, tuple[float, float]], label: s
     errors = np.nan_to_num(np.array([pair[1] for pair in shown.values()]))
     axes.errorbar(means, places, xerr=np.minimum(errors, 0.999 * means), fmt="o", color="0.0", markersize=4, capsize=3)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     axes.set_yticks(places, list(shown))
     axes.set_ylim(-0.6, len(shown) - 0.4)
     axes.grid(axis="x", color="0.9", linewidth=0.5)
