@@ -26,7 +26,7 @@ class Kernel:
     """A kernel matrix and how far it can be trusted."""
 
     value: torch.Tensor  # (n, n) float64
-    error: float  # largest estimated off-diagonal error, relative to the largest diagonal entry
+    error: float  # largest estimated off-diagonal error, relative to the largest √(E f² E g²)
     method: str  # "closed form", "Chebyshev table" or "Hermite series"
 
 
@@ -60,13 +60,13 @@ def gaussian_kernel(
     rho
         Correlations, shape (n, n), symmetric; clamped to [−1, 1]. The diagonal is taken as 1.
     tolerance
-        Accuracy of the table relative to its largest value.
+        Accuracy of the table relative to the largest √(E f² E g²).
 
     Returns
     -------
     Kernel
         ``error`` is the larger of the table's truncation and its difference from `smoothing.pair_expectation` over the
-        pairs most likely to be wrong, relative to the largest |K_ii|. Pairs with |ρ| > 0.9 of functions that break off 0
+        pairs most likely to be wrong, relative to the largest √(E f² E g²). Pairs with |ρ| > 0.9 of functions that break off 0
         are integrated by `smoothing.pair_expectation` themselves, so that for them the error says nothing.
 
     Raises
@@ -123,6 +123,9 @@ def _table_kernel(
     ).value
     if bool(same.all()):
         return torch.diag(exact) if len(s) == 1 else exact[:, None].expand(len(s), -1).clone(), 0.0
+    scale = _size(f, g, breaks_f, breaks_g, s, exact, symmetric)
+    if scale == 0.0:
+        return torch.zeros_like(rho), 0.0
     other = rho.masked_fill(same, 0.0)
     single = _single_pairs(other, (*breaks_f, *breaks_g), symmetric)
     correlation, other = other, other.clone()
@@ -130,13 +133,12 @@ def _table_kernel(
     if symmetric:
         other[single[:, 1], single[:, 0]] = 0.0
     theta = torch.arcsin(other)
-    table = _Table(f, g, breaks_f, breaks_g, s, float(theta.abs().max()), tolerance, symmetric)
+    table = _Table(f, g, breaks_f, breaks_g, s, float(theta.abs().max()), tolerance * scale, symmetric)
     value = table.at(s, theta)
     for i, k in single.tolist():
         value[i, k] = pair_expectation(f, g, breaks_f, breaks_g, float(s[i]), float(s[k]), float(rho[i, k]))
     if symmetric:
         value = value.triu() + value.triu(1).T
-    scale = max(float(exact.abs().max()), 1e-300)
     error = table.tail / scale
     for i, k in _suspects(s, correlation):
         by_conditioning = pair_expectation(f, g, breaks_f, breaks_g, float(s[i]), float(s[k]), float(correlation[i, k]))
@@ -147,6 +149,25 @@ def _table_kernel(
             "a function with structure much finer than 1 away from its breaks is not resolved"
         )
     return torch.where(same, (exact[:, None] + exact[None, :]) / 2, value), error
+
+
+def _size(
+    f: Function,
+    g: Function,
+    breaks_f: Sequence[float],
+    breaks_g: Sequence[float],
+    s: torch.Tensor,
+    exact: torch.Tensor,
+    symmetric: bool,
+) -> float:
+    """Return max √(E f² E g²); E f g itself may vanish by parity."""
+    if symmetric:
+        return float(exact.abs().max())
+    squares = [
+        gaussian_expectation(lambda t, h=h: h(t) ** 2, s, breaks=tuple(breaks)).value  # type: ignore[misc]
+        for h, breaks in ((f, breaks_f), (g, breaks_g))
+    ]
+    return float(torch.sqrt(squares[0] * squares[1]).max())
 
 
 def _single_pairs(rho: torch.Tensor, breaks: tuple[float, ...], symmetric: bool) -> torch.Tensor:
@@ -227,15 +248,15 @@ class _Table:
         return np.maximum(np.exp(self.centre + self.half * nodes) - OFFSET, 1e-300)
 
     def _degree(self, values: Callable[[np.ndarray], np.ndarray], axis: int, tolerance: float) -> int:
-        """Return the number of nodes at which the coefficients along the axis have fallen below the tolerance."""
+        """Return the number of nodes at which the coefficients along the axis have fallen below the (absolute) tolerance."""
         for count in DEGREES:
             coefficients = _to_coefficients(values(_nodes(count)), axis)
             size = np.abs(coefficients).max(axis=tuple(a for a in range(3) if a != axis))
             if axis == 0 and not self.symmetric:  # f and g may need different degrees
                 other = np.abs(_to_coefficients(values(_nodes(count)), 1)).max(axis=(0, 2))
                 size = np.maximum(size, other)
-            if size[-2:].max() <= tolerance * size.max():
-                return int(np.flatnonzero(size > 0.1 * tolerance * size.max())[-1]) + 3
+            if size[-2:].max() <= tolerance:
+                return int(np.flatnonzero(np.append(True, size[1:] > 0.1 * tolerance))[-1]) + 3
         return DEGREES[-1]
 
     def _values(self, s: np.ndarray, theta: np.ndarray) -> np.ndarray:

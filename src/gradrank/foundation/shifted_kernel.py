@@ -1,6 +1,6 @@
 """Kernels E f(κ tᵢ + sᵢ u) g(κ tₖ + sₖ u′) with a common shift κ, by Hermite series of a shifted argument."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from gradrank.foundation.gaussian_kernels import SAME, Kernel
 from gradrank.foundation.smoothing import CUTOFF, Function, smoothing_nodes
 
 TERMS = (24, 48, 96, 192)
-BLOCK = 400_000  # values of f held at once, times the number of quadrature nodes
+BLOCK = 400_000  # values of f held at once
 
 
 def shifted_kernel(
@@ -71,13 +71,15 @@ def shifted_kernel(
     value, power = torch.zeros(n, n, dtype=torch.float64), torch.ones(n, n, dtype=torch.float64)
     done, error = 0, np.inf
     both = tuple(dict.fromkeys([*breaks_f, *breaks_g]))
-    diagonal = _coefficients(lambda x: f(x) * g(x), both, t, s, kappa, 0, 1)[0] @ p
-    left_f = diagonal.clone() if f is g else _coefficients(lambda x: f(x) ** 2, breaks_f, t, s, kappa, 0, 1)[0] @ p
-    left_g = left_f if f is g else _coefficients(lambda x: g(x) ** 2, breaks_g, t, s, kappa, 0, 1)[0] @ p
+    diagonal = hermite_coefficients(lambda x: f(x) * g(x), both, t, s, kappa, 0, 1)[0] @ p
+    left_f = (
+        diagonal.clone() if f is g else hermite_coefficients(lambda x: f(x) ** 2, breaks_f, t, s, kappa, 0, 1)[0] @ p
+    )
+    left_g = left_f if f is g else hermite_coefficients(lambda x: g(x) ** 2, breaks_g, t, s, kappa, 0, 1)[0] @ p
     scale = max(float(torch.sqrt(left_f * left_g).max()), 1e-300)
     for terms in TERMS:
-        c_f = _coefficients(f, breaks_f, t, s, kappa, done, terms)
-        c_g = c_f if f is g else _coefficients(g, breaks_g, t, s, kappa, done, terms)
+        c_f = hermite_coefficients(f, breaks_f, t, s, kappa, done, terms)
+        c_g = c_f if f is g else hermite_coefficients(g, breaks_g, t, s, kappa, done, terms)
         for a, b in zip(c_f, c_g, strict=True):
             value.addcmul_(power, (a * p) @ b.T)
             power.mul_(rho)
@@ -90,7 +92,7 @@ def shifted_kernel(
     return Kernel(torch.where(same, (diagonal[:, None] + diagonal) / 2, value), error, "Hermite series")
 
 
-def _coefficients(
+def hermite_coefficients(
     f: Function,
     breaks: Sequence[float],
     t: torch.Tensor,
@@ -105,11 +107,13 @@ def _coefficients(
     panels = max(12, int(np.ceil(2 * CUTOFF * np.sqrt(last) / 7)))
     step = max(1, BLOCK // (12 * panels * max(1, len(kappa))))
     if breaks:
-        for i in range(len(s)):
-            v, weight = smoothing_nodes(t[i] * kappa, max(float(s[i]), 1e-300), breaks, panels)
-            values = f(t[i] * kappa[:, None] + s[i] * v) * weight
+        for i in range(0, len(s), step):
+            y = (t[i : i + step, None] * kappa).flatten()
+            std = s[i : i + step].clamp(min=1e-300).repeat_interleave(len(kappa))
+            v, weight = smoothing_nodes(y, std, breaks, panels)
+            values = f(y[:, None] + std[:, None] * v) * weight
             for order, h in _hermite(v, first, last):
-                out[order - first, i] = (values * h).sum(dim=1)
+                out[order - first, i : i + step] = torch.linalg.vecdot(values, h).reshape(-1, len(kappa))
         return out
     edge = torch.zeros(1, dtype=torch.float64)
     largest = float(s.max())
@@ -122,12 +126,10 @@ def _coefficients(
     return out
 
 
-def _hermite(u: torch.Tensor, first: int, last: int) -> list[tuple[int, torch.Tensor]]:
-    """Return (l, h_l(u)) for first ≤ l < last: √(l + 1) h_{l+1} = u h_l − √l h_{l−1}."""
+def _hermite(u: torch.Tensor, first: int, last: int) -> Iterator[tuple[int, torch.Tensor]]:
+    """Yield (l, h_l(u)) for first ≤ l < last: √(l + 1) h_{l+1} = u h_l − √l h_{l−1}."""
     before, now = torch.zeros_like(u), torch.ones_like(u)
-    kept = []
     for order in range(last):
         if order >= first:
-            kept.append((order, now))
-        before, now = now, (u * now - np.sqrt(order) * before) / np.sqrt(order + 1)
-    return kept
+            yield order, now
+        before, now = now, (u * now).sub_(before, alpha=order**0.5).div_((order + 1) ** 0.5)

@@ -21,21 +21,23 @@ def gauss_panels(lo: torch.Tensor, hi: torch.Tensor) -> tuple[torch.Tensor, torc
 
 
 def smoothing_nodes(
-    y: torch.Tensor, std: float, breaks: Sequence[float], panels: int = 12
+    y: torch.Tensor, std: float | torch.Tensor, breaks: Sequence[float], panels: int = 12
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return nodes v and weights with E f(y + τ v) ≈ Σ weight · f(y + τ v), shapes (len(y) or 1, nodes).
+    """Return nodes v and weights with E f(y + τ v) ≈ Σ weight · f(y + τ v), shapes (len(y) or 1, nodes); τ > 0 (len(y),) or one.
 
     The panels resolve the Gaussian and the structure of f: its breaks, and the neighbourhood of 0 where τ is large, by
     panels that double in t = y + τ v. Where neither is needed the nodes are the same for every y.
     """
     base = torch.linspace(-CUTOFF, CUTOFF, panels + 1, dtype=torch.float64)
     points = list(breaks)
-    if std > 1.5:
-        doublings = 2.0 ** np.arange(0, max(1, int(np.ceil(np.log2(float(y.abs().max()) + CUTOFF * std))) + 1))
+    largest = float(std.max()) if isinstance(std, torch.Tensor) else std
+    if largest > 1.5:
+        doublings = 2.0 ** np.arange(0, max(1, int(np.ceil(np.log2(float(y.abs().max()) + CUTOFF * largest))) + 1))
         points += [0.0, *doublings, *-doublings]
     edges = base[None, :]
     if points:
-        inserted = (torch.tensor(points, dtype=torch.float64)[None, :] - y[:, None]) / std
+        scale = torch.as_tensor(std, dtype=torch.float64).reshape(-1, 1)
+        inserted = (torch.tensor(points, dtype=torch.float64)[None, :] - y[:, None]) / scale
         edges = torch.cat([edges.expand(len(y), -1), inserted.clamp(-CUTOFF, CUTOFF)], dim=1).sort(dim=1).values
     v, weight = gauss_panels(edges[:, :-1], edges[:, 1:])
     weight = weight * torch.exp(-(v**2) / 2) / np.sqrt(2 * np.pi)

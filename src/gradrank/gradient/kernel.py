@@ -43,7 +43,7 @@ def derivative_kernel(X: torch.Tensor, activation: Activation, direction: torch.
     s, rho = scales_and_correlations(X)
     if activation.name in CLOSED_FORMS:
         return Kernel(CLOSED_FORMS[activation.name](s, rho), 1e-15, "closed form")
-    breaks = _breaks(activation, float(s.max()))
+    breaks = breaks_of(activation, float(s.max()))
     return gaussian_kernel(activation.derivative, activation.derivative, breaks, breaks, s, rho)
 
 
@@ -57,7 +57,7 @@ def conditioned_kernel(
     """
     X = _usable(X)
     t, s, rho = _split(X, direction)
-    breaks = _breaks(activation, float(s.max()) + float(kappa.abs().max() * t.abs().max()))
+    breaks = breaks_of(activation, float(s.max()) + float(kappa.abs().max() * t.abs().max()))
     sigma = activation.derivative
     return shifted_kernel(sigma, sigma, breaks, breaks, t, s, rho, kappa, weights)
 
@@ -84,7 +84,7 @@ def _usable(X: torch.Tensor) -> torch.Tensor:
     return X.detach().to("cpu", torch.float64)
 
 
-def _breaks(activation: Activation, largest: float) -> tuple[float, ...]:
+def breaks_of(activation: Activation, largest: float) -> tuple[float, ...]:
     """Return the breaks of σ′; those of a user's activation are not known and looked for."""
     if activation.breaks or activation.smooth:
         return activation.breaks

@@ -40,13 +40,18 @@ class Network:
     a: torch.Tensor  # (m,)
     gamma: float
     activation: Activation
-    independent: bool  # of the data: what the theorems ask of W
+    inner: str  # how W was chosen, a key of INNER
     kernel_size: int | None = None  # of a convolution, whose filters the rows of W repeat
 
     @property
     def m(self) -> int:
         """Hidden width."""
         return int(self.W.shape[0])
+
+    @property
+    def independent(self) -> bool:
+        """Whether W was drawn without looking at the data: what the theorems ask of it."""
+        return self.inner not in ("data", "given")
 
     def to(self, dtype: torch.dtype, device: torch.device) -> Network:
         """Return the network cast and moved."""
@@ -103,10 +108,8 @@ class TwoLayer(Specification):
         require_memory("network.m", 8.0 * self.m * (d + n), "give a smaller m")
         W = self._inner(inputs, seed, n, d)
         signs = stream(seed, "network.outer").integers(0, 2, self.m) * 2.0 - 1.0
-        independent = self.inner not in ("data", "given")
-        return Network(
-            W, torch.from_numpy(signs), self.gamma, activation(self.activation), independent, self.kernel_size
-        )
+        sigma = activation(self.activation)
+        return Network(W, torch.from_numpy(signs), self.gamma, sigma, self.inner, self.kernel_size)
 
     def _inner(self, inputs: Inputs, seed: int, n: int, d: int) -> torch.Tensor:
         rng = stream(seed, "network.inner")
