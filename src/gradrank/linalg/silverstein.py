@@ -76,6 +76,11 @@ class SilversteinLaw:
         """
         return self._scale * float(self._support.upper_w[-1])
 
+    @property
+    def eigenvalues_above(self) -> Reals:
+        """For each band of `edges`, how many eigenvalues lie above it: whole numbers but for rounding; shape (bands,)."""
+        return self._support.above * self.columns
+
     def psi(self, a: ArrayLike) -> Reals:
         """Return ψ(a) = a (1 + (1/m) Σ τ_k/(a − τ_k)), where an outlier a of the population is seen; the shape of a.
 
