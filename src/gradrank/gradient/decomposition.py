@@ -11,6 +11,7 @@ import torch
 from gradrank.foundation.errors import InputError
 from gradrank.gradient.alignments import Alignments, alignments, cosines
 from gradrank.gradient.centring import MeanDerivative, mean_derivative
+from gradrank.gradient.directions import left_directions
 from gradrank.gradient.factored_gradient import FactoredGradient, backpropagated_signal, jacobian_signal
 from gradrank.gradient.remainder import Remainder
 from gradrank.gradient.split import SpikeSplit, spike_split
@@ -207,9 +208,9 @@ def decompose(draw: Draw, *, split: str = "auto", centring: str = "auto") -> Dec
     a_mu = draw.network.a * mean.value
     score = float((z.double() @ c.double()).item())
     data_right = signal.T @ z - score * a_mu
-    along_bulk = spike.bulk.transpose_times(torch.stack([c, draw.y], dim=1))
+    left = left_directions(draw, spike)
     parts: dict[str, Operator] = {
-        "residue_spike": LowRank.rank_one(along_bulk[:, 0], a_mu),
+        "residue_spike": LowRank.rank_one(left["bulk_residue"], a_mu),
         "interpolant": LowRank.rank_one(q * (spike.strength * score), a_mu),
         "data_spike": LowRank.rank_one(q * spike.strength, data_right),
     }
@@ -224,8 +225,5 @@ def decompose(draw: Draw, *, split: str = "auto", centring: str = "auto") -> Dec
         parts["weight_decay"] = Scaled(draw.regularisers.weight_decay, Dense(draw.network.W.T))
         gradient = Sum([gradient, parts["weight_decay"]])
     parts["remainder"] = Remainder(spike.bulk, signal, (c, a_mu))
-    left = {"bulk_residue": along_bulk[:, 0], "bulk_labels": along_bulk[:, 1], **draw.target_directions}
-    if spike.has_spike:
-        left = {"q": q, **left}
     right = {"residue_right": a_mu} | ({"data_right": data_right} if spike.has_spike else {})
     return Decomposition(parts, gradient, spike, mean, left, right)

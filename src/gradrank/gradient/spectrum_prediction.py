@@ -1,0 +1,224 @@
+"""`predict_spectrum`: the singular values of the gradient from inputs and residue, before a weight is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.stats import ks_2samp
+
+from gradrank.foundation.errors import unusable
+from gradrank.foundation.memory import require_memory
+from gradrank.foundation.names import allowed_names
+from gradrank.gradient.column_covariance import ColumnCovariances
+from gradrank.gradient.conditioning import choose_conditioning
+from gradrank.gradient.directions import left_directions
+from gradrank.gradient.setting import plain_setting, setting_of_draw
+from gradrank.gradient.simulated_columns import network_samples
+from gradrank.gradient.spectrum_comparison import SpectrumComparison, compare
+from gradrank.gradient.split import spike_split
+from gradrank.linalg.bulk import BulkLaw, SampledBulk, SilversteinBulk
+from gradrank.linalg.gaussian_columns import (
+    SampledSpectrum,
+    gaussian_samples,
+    positive_part,
+    resolution,
+    sample_values,
+    sampled_spectrum,
+)
+from gradrank.linalg.outliers import MARGIN, separate
+from gradrank.linalg.silverstein_equation import Reals
+from gradrank.linalg.spectrum import Spectrum
+from gradrank.problem.draw import Draw
+
+CONDITIONINGS = ("auto", "none", "population", "realised")
+FAR = 0.01  # distance of Gaussian columns from a simulated network, beyond its own 3/size, that is too much
+SMALL = 50  # min(n, d, m) below which the limit is a rough guide
+
+
+@dataclass(frozen=True, eq=False)
+class Outlier:
+    """A singular value predicted above the bulk."""
+
+    value: float
+    overlap: float  # ⟨u, v⟩² of the left singular vector with the population's; NaN near the edge
+    direction: torch.Tensor  # (d,) the population's eigenvector v
+    alignments: Mapping[str, float] = field(default_factory=dict)  # named direction b -> |⟨u, b⟩| = √overlap |⟨v, b⟩|
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumPrediction:
+    """The law of the singular values of the gradient that are not zero."""
+
+    shape: tuple[int, int, int]  # (n, d, m)
+    size: int  # singular values that the law is of: those that are not zero
+    outliers: tuple[Outlier, ...]  # in descending order
+    bulk: BulkLaw
+    method: str
+    kernel_error: float  # of Φ, relative to its largest entry
+    resolution: float  # singular values below this are zero to rounding
+    status: str = "ok"
+
+    @property
+    def edges(self) -> list[tuple[float, float]]:
+        """The intervals that hold the bulk, increasing."""
+        return self.bulk.edges
+
+    @property
+    def upper_edge(self) -> float:
+        """The upper end of the bulk."""
+        return self.bulk.upper_edge
+
+    def density(self, x: ArrayLike) -> Reals:
+        """Return the density of the bulk's singular values at x, of mass 1 − outliers/size; the shape of x."""
+        return np.asarray(self.bulk.number_density(x) / self.size)
+
+    def cdf(self, x: ArrayLike) -> Reals:
+        """Return the distribution function of all ``size`` singular values, outliers as steps; the shape of x."""
+        at = np.asarray(x, dtype=np.float64)
+        above = self.bulk.above(at) + sum((at < outlier.value).astype(np.float64) for outlier in self.outliers)
+        return np.asarray(np.clip(1.0 - above / self.size, 0.0, 1.0))
+
+    def edge_p_value(self, x: float) -> float:
+        """Return the probability that the largest singular value of the bulk exceeds x (Tracy and Widom)."""
+        return self.bulk.p_value(x)
+
+    def compare(self, spectrum: Spectrum | ArrayLike | torch.Tensor) -> SpectrumComparison:
+        """Return the distance between the law and measured singular values, and the outliers side by side."""
+        return compare(self, spectrum)
+
+
+def predict_spectrum(
+    data: Draw | torch.Tensor,
+    *,
+    residue: torch.Tensor | None = None,
+    activation: object = None,
+    scale: float | None = None,
+    m: int | None = None,
+    conditioning: str = "auto",
+    classes: int = 24,
+    draws: int = 8,
+    seed: int = 0,
+) -> SpectrumPrediction:
+    """Predict the singular values of the gradient from X and r alone: bulk, edges, outliers and their directions.
+
+    With rows of W independent, N(0, I/d) or uniform on the sphere, and independent of X, the columns of G are independent
+    given (X, r) up to an o(1) effect of W on r, with covariance C = (γ/n)² XᵀRΦRX, Φ_ik = E σ′(wᵀxᵢ)σ′(wᵀxₖ): GGᵀ is m
+    times a sample covariance matrix, whose eigenvalues follow Silverstein's law of the population mC; a population
+    eigenvalue a that stands off the bulk gives the singular value √ψ(a). Nothing is assumed of X. Where one direction q of
+    the inputs is so strong that κ = wᵀq changes a column's law (an exponent ν ≥ ½), the columns have covariances C(κ): then
+    Gaussian columns with these are simulated, in classes of κ. So are the two classes a = ±1 that a Jacobian penalty or
+    weight decay make. See docs/prediction.md for the derivation and where it fails. Errors are O(1/n) for
+    a distribution function and O(m^(−½)) for an outlier.
+
+    Parameters
+    ----------
+    data
+        A draw, or plain inputs X of shape (n, d).
+    residue, activation, scale, m
+        For plain inputs: r (n,), σ by name or as a function, γ, and the width.
+    conditioning
+        "none": Silverstein's law. "population": conditioned on κ ~ N(0, 1/d), nothing of W is used. "realised": on the
+        κ_j of the draw's own weights. "auto": "population" where κ xᵀq deviates more than 0.8 times as much as w_⊥ᵀx, q the
+        first right singular vector of X, else "none". Rows that were aligned with q or made orthogonal to it are always
+        conditioned on it.
+    classes, draws, seed
+        Classes of κ, number of simulated matrices and their seed, where columns are simulated.
+
+    Raises
+    ------
+    InputError
+        If W depends on the data or its law is not covered (given, convolutional), the residue is zero, or an argument
+        cannot be used.
+    ConvergenceError
+        If the kernel of the activation is not accurate.
+    """
+    if conditioning not in CONDITIONINGS:
+        raise unusable("conditioning", conditioning, allowed_names(str(conditioning), CONDITIONINGS))
+    for name, value, least in (("classes", classes, 2), ("draws", draws, 2)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise unusable(name, value, f"give a whole number of at least {least}")
+    if isinstance(data, Draw):
+        setting = setting_of_draw(data, {"residue": residue, "activation": activation, "scale": scale, "m": m})
+    else:
+        setting = plain_setting(data, residue=residue, activation=activation, scale=scale, m=m)
+    n, d = setting.X.shape
+    require_memory("inputs", 8.0 * (6 * n * n + 2 * n * d + 4 * min(n, d) ** 2), "give fewer samples")
+    chosen = choose_conditioning(setting, conditioning, classes)
+    columns = ColumnCovariances(setting, chosen)
+    many = len(columns.weights) > 1
+    bulk, outliers, size, method = _sampled(columns, draws, seed) if many else _by_law(columns)
+    named = left_directions(data, spike_split(data)) if isinstance(data, Draw) else {}
+    return SpectrumPrediction(
+        shape=(n, d, setting.m),
+        size=size,
+        outliers=tuple(_aligned(outlier, named) for outlier in outliers),
+        bulk=bulk,
+        method=method if chosen is None else f"{method}, conditioned on κ = wᵀq ({chosen.kind})",
+        kernel_error=columns.error,
+        resolution=resolution(max(n, d)) * max([bulk.upper_edge, *(outlier.value for outlier in outliers)]),
+        status="ok" if min(n, d, setting.m) >= SMALL else f"min(n, d, m) < {SMALL}: the limit is a rough guide",
+    )
+
+
+def _by_law(columns: ColumnCovariances) -> tuple[BulkLaw, list[Outlier], int, str]:
+    """Return bulk, outliers and the number of singular values by Silverstein's law."""
+    eigenvalues, vectors = torch.linalg.eigh(columns.covariance(0))
+    separation = separate(positive_part(eigenvalues.flip(0)), columns.setting.m)
+    directions = _in_data_space(vectors.flip(1)[:, : separation.count], columns)
+    values = columns.scale * np.sqrt(separation.positions)
+    outliers = [
+        Outlier(float(value), float(overlap), direction)
+        for value, overlap, direction in zip(values, separation.overlaps, directions, strict=True)
+    ]
+    return SilversteinBulk(separation, columns.scale), outliers, separation.rank, "Silverstein's law"
+
+
+def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> tuple[BulkLaw, list[Outlier], int, str]:
+    """Return them by simulated Gaussian columns of every class, or by networks where the columns are not Gaussian."""
+    m = columns.setting.m
+    mean, samples = gaussian_samples(columns.covariance, columns.weights, m, draws, seed)
+    sample = sampled_spectrum(mean, samples, columns.rank)
+    method = f"{draws} simulations of Gaussian columns in {len(columns.weights)} classes"
+    distance = _distance(sample, network_samples(columns, 1, seed + 1)[0])
+    if distance > FAR + 3.0 / columns.rank:
+        # Neurons that saturate on most samples: the few that are left do not add up to Gaussian columns.
+        sample = sampled_spectrum(mean, network_samples(columns, draws, seed), columns.rank)
+        method = f"{draws} simulated networks (Gaussian columns are off by a distance of {distance:.2f})"
+    bulk = SampledBulk(sample, 0, 1.0)
+    limit = math.sqrt(bulk.centre + MARGIN * bulk.width)
+    means = sample.values.mean(axis=0)[: sample.population.above]
+    count = int(np.argmin(np.append(means > limit, False)))
+    directions = _in_data_space(sample.directions[:, :count], columns)
+    outliers = [
+        Outlier(float(columns.scale * value), float(overlap), direction)
+        for value, overlap, direction in zip(means, sample.overlaps.mean(axis=0), directions, strict=False)
+    ]
+    return SampledBulk(sample, count, columns.scale), outliers, columns.rank, method
+
+
+def _distance(sample: SampledSpectrum, network: torch.Tensor) -> float:
+    """Return the Kolmogorov-Smirnov distance of the simulated singular values from those of one network's columns."""
+    rank = sample.values.shape[1]
+    statistic: float = ks_2samp(sample_values(network)[:rank], sample.values.ravel()).statistic
+    return statistic
+
+
+def _in_data_space(vectors: torch.Tensor, columns: ColumnCovariances) -> torch.Tensor:
+    """Return eigenvectors of the reduced covariance as vectors of R^d, shape (count, d)."""
+    return (vectors if columns.basis is None else columns.basis @ vectors).T
+
+
+def _aligned(outlier: Outlier, named: Mapping[str, torch.Tensor]) -> Outlier:
+    """Return the outlier with its predicted |cosines| with the named directions."""
+    alignments = {}
+    for name, direction in named.items():
+        b = direction.detach().to("cpu", torch.float64)
+        length = float(torch.linalg.vector_norm(b))
+        cosine = abs(float(b @ outlier.direction)) / length if length > 0 else math.nan
+        alignments[name] = math.sqrt(outlier.overlap) * cosine
+    return Outlier(outlier.value, outlier.overlap, outlier.direction, alignments)
