@@ -158,3 +158,18 @@ def test_rounding_is_cut_to_zeros() -> None:
     np.testing.assert_array_equal(values, [1.0, 1e-10, 0.0, 0.0])
     Y = torch.diag(torch.tensor([1.0, 1e-12, 1e-16], dtype=torch.float64))
     np.testing.assert_allclose(sample_values(Y), np.array([1.0, 1e-12, 0.0]) / math.sqrt(3), rtol=1e-6)
+
+
+def test_leading_values_are_free_of_the_samples_own_deviation() -> None:
+    """Same mean as the raw ones, ψ of the eigenvalue, and a scatter that falls from m^(−½) to what the bulk adds."""
+    eigenvalues = torch.cat([torch.tensor([200.0, 50.0], dtype=torch.float64), torch.ones(K - 2, dtype=torch.float64)])
+    mean, samples = gaussian_samples(lambda _: torch.diag(eigenvalues), [1.0], M, 60, seed=3)
+    found = sampled_spectrum(mean, samples, K)
+    raw, leading = found.values[:, :2], found.leading
+    assert leading.shape == (60, 2)
+    expected = np.sqrt(found.population.positions)
+    error = leading.std(axis=0, ddof=1) / math.sqrt(60)
+    # The two push each other apart by a relative 1/(m δ), δ = 3/4 and 3.
+    assert (np.abs(leading.mean(axis=0) - expected) < 3.5 * error + expected * 1.5 / M).all()
+    assert (np.abs(leading.mean(axis=0) - raw.mean(axis=0)) < 3.5 * raw.std(axis=0, ddof=1) / math.sqrt(60)).all()
+    assert (leading.std(axis=0) < 0.2 * raw.std(axis=0)).all()

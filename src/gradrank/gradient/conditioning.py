@@ -81,8 +81,8 @@ def leading_direction(X: torch.Tensor) -> torch.Tensor:
 
 def along_direction(X: torch.Tensor, direction: torch.Tensor) -> float:
     """Return the ratio of the deviations of κ xᵀq and of w_⊥ᵀx over random w ~ N(0, I/d) and the rows x of X."""
-    t = X @ direction
-    along = float(t.square().mean())
+    X = X / X.abs().max().clamp(min=torch.finfo(X.dtype).tiny)  # no square leaves the number range
+    along = float((X @ direction).square().mean())
     across = max(float(X.square().sum(dim=1).mean()) - along, 0.0)
     return math.sqrt(along / across) if across > 0 else math.inf
 

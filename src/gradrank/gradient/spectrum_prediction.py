@@ -37,6 +37,7 @@ from gradrank.problem.draw import Draw
 
 CONDITIONINGS = ("auto", "none", "population", "realised")
 FAR = 0.01  # distance of Gaussian columns from a simulated network, beyond its own 3/size, that is too much
+LEAST_OVERLAP, OVERLAP_ERROR = 0.9, 0.01  # mean and standard error that a simulated overlap must have to be given
 SMALL = 50  # min(n, d, m) below which the limit is a rough guide
 
 
@@ -81,7 +82,7 @@ class SpectrumPrediction:
         """Return the distribution function of all ``size`` singular values, outliers as steps; the shape of x."""
         at = np.asarray(x, dtype=np.float64)
         above = self.bulk.above(at) + sum((at < outlier.value).astype(np.float64) for outlier in self.outliers)
-        return np.asarray(np.clip(1.0 - above / self.size, 0.0, 1.0))
+        return np.where(at < 0, 0.0, np.clip(1.0 - above / self.size, 0.0, 1.0))
 
     def edge_p_value(self, x: float) -> float:
         """Return the probability that the largest singular value of the bulk exceeds x (Tracy and Widom)."""
@@ -139,8 +140,8 @@ def predict_spectrum(
     """
     if conditioning not in CONDITIONINGS:
         raise unusable("conditioning", conditioning, allowed_names(str(conditioning), CONDITIONINGS))
-    for name, value, least in (("classes", classes, 2), ("draws", draws, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    for name, value, least in (("classes", classes, 2), ("draws", draws, 2), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise unusable(name, value, f"give a whole number of at least {least}")
     if isinstance(data, Draw):
         setting = setting_of_draw(data, {"residue": residue, "activation": activation, "scale": scale, "m": m})
@@ -191,14 +192,21 @@ def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> tuple[BulkLaw
         method = f"{draws} simulated networks (Gaussian columns are off by a distance of {distance:.2f})"
     bulk = SampledBulk(sample, 0, 1.0)
     limit = math.sqrt(bulk.centre + MARGIN * bulk.width)
-    means = sample.values.mean(axis=0)[: sample.population.above]
+    means = sample.leading.mean(axis=0)
     count = int(np.argmin(np.append(means > limit, False)))
     directions = _in_data_space(sample.directions[:, :count], columns)
     outliers = [
         Outlier(float(columns.scale * value), float(overlap), direction)
-        for value, overlap, direction in zip(means, sample.overlaps.mean(axis=0), directions, strict=False)
+        for value, overlap, direction in zip(means, _trusted_overlaps(sample), directions, strict=False)
     ]
     return SampledBulk(sample, count, columns.scale), outliers, columns.rank, method
+
+
+def _trusted_overlaps(sample: SampledSpectrum) -> Reals:
+    """Return the mean overlaps, not a number near the edge, where they scatter too much for the number of draws."""
+    mean = sample.overlaps.mean(axis=0)
+    error = sample.overlaps.std(axis=0, ddof=1) / math.sqrt(len(sample.overlaps))
+    return np.where((mean > LEAST_OVERLAP) & (error < OVERLAP_ERROR), mean, math.nan)
 
 
 def _distance(sample: SampledSpectrum, network: torch.Tensor) -> float:

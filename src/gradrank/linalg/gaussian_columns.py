@@ -21,6 +21,7 @@ class SampledSpectrum:
     """Draws of the singular values of Y/√m, and of what is left of Y without its population's outlying directions."""
 
     values: Reals  # (draws, rank) in descending order
+    leading: Reals  # (draws, count) the count largest, less the sample's own deviation along each outlying direction
     bulk_tops: Reals  # (draws,) largest singular value after the outlying directions are projected out
     overlaps: Reals  # (draws, count) ⟨uᵢ, vᵢ⟩² of the i-th left singular vector with the i-th outlying direction
     directions: torch.Tensor  # (K, count) outlying eigenvectors vᵢ of the mean covariance
@@ -70,19 +71,23 @@ def gaussian_samples(
 def sampled_spectrum(mean: torch.Tensor, samples: Sequence[torch.Tensor], rank: int) -> SampledSpectrum:
     """Return the singular values of Y/√m for each Y (K, m), ``rank`` of them, and their directions by the mean covariance.
 
-    The values come from Y itself: squaring it would lose those below 1e-8 of the largest.
+    The values come from Y itself: squaring it would lose those below 1e-8 of the largest. A leading value σᵢ scatters with
+    the sample's second moment vᵢᵀSvᵢ, S = YYᵀ/m, along its own direction, by a relative m^(−½) that the columns of a network,
+    of nearly constant size along vᵢ, need not have: σᵢ √(aᵢ/vᵢᵀSvᵢ), aᵢ the population's eigenvalue, has the same mean.
     """
     columns = samples[0].shape[1]
     eigenvalues, U = torch.linalg.eigh(mean)
     separation = separate(positive_part(eigenvalues.flip(0)), columns)
-    V = U.flip(1)[:, : separation.above]
-    values, tops, overlaps = [], [], []
+    V, a = U.flip(1)[:, : separation.above], eigenvalues.flip(0)[: separation.above]
+    values, leading, tops, overlaps = [], [], [], []
     for Y in samples:
         values.append(sample_values(Y)[:rank])
+        deviation = (V.T @ Y).square().sum(dim=1) / columns / a
+        leading.append(values[-1][: separation.above] / deviation.sqrt().numpy())
         tops.append(_largest(Y - V @ (V.T @ Y)) if separation.above else values[-1][0])
         along = (torch.linalg.eigh(Y @ Y.T).eigenvectors.flip(1)[:, : separation.above] * V).sum(dim=0)
         overlaps.append(along.square().numpy())
-    return SampledSpectrum(np.array(values), np.array(tops), np.array(overlaps), V, separation)
+    return SampledSpectrum(np.array(values), np.array(leading), np.array(tops), np.array(overlaps), V, separation)
 
 
 def sample_values(Y: torch.Tensor) -> Reals:
