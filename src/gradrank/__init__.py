@@ -17,12 +17,23 @@ from gradrank.version import __version__
 if TYPE_CHECKING:
     from gradrank.foundation.errors import GradrankError as GradrankError
     from gradrank.foundation.errors import InputError as InputError
+    from gradrank.gradient.beta import BetaEstimate as BetaEstimate
+    from gradrank.gradient.beta import estimate_beta as estimate_beta
     from gradrank.gradient.convolution import filter_gradient as filter_gradient
     from gradrank.gradient.decomposition import Decomposition as Decomposition
     from gradrank.gradient.decomposition import decompose as decompose
+    from gradrank.gradient.exponents import Exponents as Exponents
+    from gradrank.gradient.exponents import estimate_exponents as estimate_exponents
     from gradrank.gradient.factored_gradient import FactoredGradient as FactoredGradient
+    from gradrank.gradient.norm_prediction import NormPrediction as NormPrediction
+    from gradrank.gradient.norm_prediction import predict_norms as predict_norms
     from gradrank.gradient.regime import Regime as Regime
     from gradrank.gradient.regime import regime as regime
+    from gradrank.gradient.spectrum_comparison import SpectrumComparison as SpectrumComparison
+    from gradrank.gradient.spectrum_prediction import SpectrumPrediction as SpectrumPrediction
+    from gradrank.gradient.spectrum_prediction import predict_spectrum as predict_spectrum
+    from gradrank.gradient.spike_count import SpikeCount as SpikeCount
+    from gradrank.gradient.spike_count import count_spikes as count_spikes
     from gradrank.linalg.low_rank import LowRank as LowRank
     from gradrank.linalg.spectrum import Spectrum as Spectrum
     from gradrank.measurement.ensemble import Ensemble as Ensemble
@@ -45,10 +56,12 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ArrayInputs": "problem.real_inputs",
+    "BetaEstimate": "gradient.beta",
     "DataSetInputs": "problem.real_inputs",
     "Decomposition": "gradient.decomposition",
     "Draw": "problem.draw",
     "Ensemble": "measurement.ensemble",
+    "Exponents": "gradient.exponents",
     "FactoredGradient": "gradient.factored_gradient",
     "FileInputs": "problem.real_inputs",
     "GradrankError": "foundation.errors",
@@ -57,17 +70,26 @@ _HOME = {
     "LowRank": "linalg.low_rank",
     "Measurement": "measurement.record",
     "MultiIndex": "problem.targets",
+    "NormPrediction": "gradient.norm_prediction",
     "Problem": "problem.problem",
     "Regime": "gradient.regime",
     "Regularisers": "problem.regularisers",
     "Spectrum": "linalg.spectrum",
+    "SpectrumComparison": "gradient.spectrum_comparison",
+    "SpectrumPrediction": "gradient.spectrum_prediction",
+    "SpikeCount": "gradient.spike_count",
     "SpikedGaussian": "problem.spiked_gaussian",
     "TwoLayer": "problem.network",
+    "count_spikes": "gradient.spike_count",
     "decompose": "gradient.decomposition",
+    "estimate_beta": "gradient.beta",
+    "estimate_exponents": "gradient.exponents",
     "filter_gradient": "gradient.convolution",
     "load": "measurement.storage",
     "measure": "measurement.measure",
     "measure_many": "measurement.measure",
+    "predict_norms": "gradient.norm_prediction",
+    "predict_spectrum": "gradient.spectrum_prediction",
     "regime": "gradient.regime",
     "show": "measurement.terminal",
     "write_page": "measurement.storage",

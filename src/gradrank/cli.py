@@ -113,6 +113,7 @@ def measure(
     seeds: Annotated[int, _option(HOW, "Number of draws; more than one gives means with standard errors (1).")] = 1,
     k: Annotated[int, _option(HOW, "Leading singular values (10).", "--k")] = 10,
     spectrum: Annotated[str, _option(HOW, "full, top, or auto: full up to min(n, d, m) = 2000.")] = "auto",
+    prediction: Annotated[str, _option(HOW, "Predict spectrum, spikes and exponents: on, off, or auto: up to n = 2000.")] = "auto",
     split: Annotated[str, _option(HOW, "Spike split: oracle, empirical, or auto (the oracle where it is known).")] = "auto",
     centring: Annotated[str, _option(HOW, "Centring of σ′: population, empirical, or auto (as the split).")] = "auto",
     dtype: Annotated[str | None, _option(HOW, "float64 or float32 (float64).")] = None,
@@ -145,7 +146,14 @@ def measure(
         raise InputError(f"seeds: {seeds} is not allowed; give a number of at least 1")
     measure_command(
         Choices(spec, data, targets, fields, {"loss": loss, "dtype": dtype}),
-        {"k": k, "spectrum": spectrum, "split": split, "centring": centring, "device": device},
+        {
+            "k": k,
+            "spectrum": spectrum,
+            "prediction": prediction,
+            "split": split,
+            "centring": centring,
+            "device": device,
+        },
         seed=seed,
         seeds=seeds,
         as_json=json,

@@ -31,7 +31,7 @@ def test_json_has_the_promised_keys_and_parts() -> None:
     assert set(body) >= REQUIRED
     assert set(body["norms"]) == {"gradient", "residue_spike", "interpolant", "data_spike", "remainder"}
     assert body["seed"] == 3
-    assert body["schema"] == "gradrank.measurement/1"
+    assert body["schema"] == "gradrank.measurement/2"
     assert body["status"] == {"measurement": "ok"}
     assert set(body["alignments"]) == {f"{side}{rank}" for side in "uv" for rank in range(1, 11)}
     assert sum(body["shares"].values()) == pytest.approx(1.0, abs=1e-12)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from gradrank.measurement.ensemble import Ensemble, Mean
 from gradrank.measurement.record import Measurement
 from gradrank.measurement.wording import PART_LABELS, headline, labelled_directions, remarks, tables
-from gradrank.report.figures import alignment_panel, interval_panel, png, singular_value_panel, styled
+from gradrank.report.figures import Expectation, alignment_panel, interval_panel, png, singular_value_panel, styled
 from gradrank.report.page import Page, Picture, Section
 from gradrank.version import __version__
 
@@ -22,7 +22,8 @@ CITATION = (
     "G. Montúfar, Low Rank Gradients and Where to Find Them, NeurIPS 2025, arXiv:2510.01303."
 )
 CAPTIONS = {
-    "spectrum": "Singular values of the gradient (ticks: the leading ones); lines: spectral norms of its parts.",
+    "spectrum": "Singular values of the gradient (ticks: the leading ones); vertical lines: spectral norms of its parts; "
+    "curve, edge and triangles: the spectrum predicted from inputs and residue alone.",
     "norms": "Spectral norms of the gradient and of its parts: mean and standard error over the seeds.",
     "alignments": "|cosine| of the leading singular vectors with named directions; pale italics: within three times chance.",
 }
@@ -77,7 +78,11 @@ def _overview(result: Measurement | Ensemble, first: object) -> Figure:
 
 def _spectrum(one: Measurement, axes: Axes) -> None:
     marks = {PART_LABELS[name]: one.norms[name] for name in (*SPIKES, "remainder") if name in one.norms}
-    singular_value_panel(axes, one.singular_values, marks, one.k, complete=one.full_spectrum)
+    expected = None
+    if one.spectrum_prediction is not None:
+        outliers = [row["predicted"] for row in one.spectrum_prediction["outliers"] if row["predicted"] is not None]
+        expected = Expectation(one.prediction_curve, one.spectrum_prediction["edge"], outliers)
+    singular_value_panel(axes, one.singular_values, marks, one.k, complete=one.full_spectrum, expected=expected)
 
 
 def _norms(many: Ensemble, axes: Axes) -> None:

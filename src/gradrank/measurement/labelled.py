@@ -21,6 +21,7 @@ def dataset(one: Measurement, *, vectors: bool = True) -> xarray.Dataset:
         "left_alignment": (("left_direction", "vector"), _rows(one.left_alignments, one.k)),
         "right_alignment": (("right_direction", "vector"), _rows(one.right_alignments, one.k)),
         "beta": ((), one.beta),
+        "predicted_density": (("quantity", "point"), one.prediction_curve),
     }
     if vectors:
         variables["left_vector"] = (("input", "vector"), one.left_vectors)
@@ -28,6 +29,7 @@ def dataset(one: Measurement, *, vectors: bool = True) -> xarray.Dataset:
     coordinates = {
         "part": parts,
         "left_direction": left,
+        "quantity": _text(("singular_value", "number_density")),
         "right_direction": right,
         "vector": np.arange(1, one.k + 1),
         "index": np.arange(1, one.singular_values.size + 1),
@@ -52,6 +54,7 @@ def arrays_of(data: xarray.Dataset) -> dict[str, Any]:
     return {
         "singular_values": data["singular_value"].values,
         "residuals": data["residual"].values,
+        "prediction_curve": data["predicted_density"].values,
         "left_vectors": data["left_vector"].values,
         "right_vectors": data["right_vector"].values,
         "left_alignments": _table(data, "left_direction", "left_alignment"),

@@ -15,13 +15,17 @@ from gradrank.gradient.regime import Regime, regime
 from gradrank.gradient.residue_alignment import draw_beta
 from gradrank.linalg.spectrum import Spectrum
 from gradrank.measurement.ensemble import Ensemble
+from gradrank.measurement.predictions import Predictions, predictions
 from gradrank.measurement.record import Measurement
 from gradrank.problem.draw import Draw
 from gradrank.problem.problem import Problem
+from gradrank.problem.spiked_gaussian import SpikedGaussian
 from gradrank.version import __version__
 
 FULL_SPECTRUM_LIMIT = 2000  # min(n, d, m) up to which all singular values are computed by default
+PREDICTION_LIMIT = 2000  # n up to which the spectrum is predicted by default
 SPECTRA = ("auto", "full", "top")
+PREDICTION = ("auto", "on", "off")
 RECONSTRUCTION_LIMIT = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
@@ -33,6 +37,7 @@ def measure(
     split: str = "auto",
     centring: str = "auto",
     spectrum: str = "auto",
+    prediction: str = "auto",
     device: str = "cpu",
 ) -> Measurement:
     """Measure the spikes of one draw: norms, shares, singular values, alignments, β and the theory's regime.
@@ -47,6 +52,9 @@ def measure(
         See `decompose`.
     spectrum
         "full" computes all singular values, "top" the k leading ones; "auto" is full up to min(n, d, m) = 2000.
+    prediction
+        "on" predicts the spectrum, counts the spikes and estimates the exponents (`Predictions`), "off" does not; "auto" does
+        for full spectra up to n = 2000.
     device
         "cpu" or "cuda".
 
@@ -59,14 +67,20 @@ def measure(
         raise InputError(f"problem: a {type(problem).__name__} is not allowed; give a Problem")
     if spectrum not in SPECTRA:
         raise unusable("spectrum", spectrum, allowed_names(str(spectrum), SPECTRA))
+    if prediction not in PREDICTION:
+        raise unusable("prediction", prediction, allowed_names(str(prediction), PREDICTION))
     _count("k", k, 1)
     begin = time.perf_counter()
     draw = problem.draw(seed, device=device)
     parts = decompose(draw, split=split, centring=centring)
-    return _collect(problem, draw, parts, k, spectrum, begin)
+    full = spectrum == "full" or (spectrum == "auto" and min(draw.shape) <= FULL_SPECTRUM_LIMIT)
+    predict = prediction == "on" or (prediction == "auto" and full and draw.shape[0] <= PREDICTION_LIMIT)
+    return _collect(problem, draw, parts, k, full, predict, begin)
 
 
-def _collect(problem: Problem, draw: Draw, parts: Decomposition, k: int, spectrum: str, begin: float) -> Measurement:
+def _collect(
+    problem: Problem, draw: Draw, parts: Decomposition, k: int, full: bool, predict: bool, begin: float
+) -> Measurement:
     """Return the numbers of a decomposed draw as one record."""
     leading = parts.leading(k)
     norms = parts.norms()
@@ -74,14 +88,14 @@ def _collect(problem: Problem, draw: Draw, parts: Decomposition, k: int, spectru
         raise InputError(
             "problem: the gradient is not finite; give smaller inputs, a smaller scaling or another activation"
         )
-    full = spectrum == "full" or (spectrum == "auto" and min(draw.shape) <= FULL_SPECTRUM_LIMIT)
     values = parts.gradient.singular_values() if full else leading.values
     cosines = parts.alignments(k=k)
     beta, beta_status = draw_beta(parts.split, draw.residue)
-    expected = regime(problem)
+    theory = predictions(draw, values) if predict else Predictions()
+    expected = _expected(problem, theory)
     shares = parts.shares() or {}
     described, unwritable = problem.with_digest().describe()
-    status = _status(parts, norms, leading, beta_status, expected)
+    status = _status(parts, norms, leading, beta_status, expected) | theory.status
     if unwritable:
         status["problem"] = "; ".join(unwritable)
     return Measurement(
@@ -105,6 +119,10 @@ def _collect(problem: Problem, draw: Draw, parts: Decomposition, k: int, spectru
         chance={"left": cosines.chance_left, "right": cosines.chance_right},
         beta=math.nan if beta is None else beta,
         regime=expected,
+        spectrum_prediction=theory.spectrum,
+        prediction_curve=theory.curve,
+        spikes=theory.spikes,
+        exponents=theory.exponents,
         reconstruction_error=parts.reconstruction_error,
         split={"kind": parts.split.kind, "strength": parts.split.strength},
         centring={"kind": parts.mean_derivative.kind, "error": parts.mean_derivative.error},
@@ -112,6 +130,14 @@ def _collect(problem: Problem, draw: Draw, parts: Decomposition, k: int, spectru
         environment=_environment(draw),
         status=status,
     )
+
+
+def _expected(problem: Problem, theory: Predictions) -> Regime:
+    """Return the regime; for data whose exponents are not part of the problem, by the estimated ones."""
+    known = isinstance(problem.inputs, SpikedGaussian)
+    if known or theory.nu is None or theory.alpha is None:
+        return regime(problem)
+    return regime(problem, nu=theory.nu, alpha=theory.alpha)
 
 
 def measure_many(

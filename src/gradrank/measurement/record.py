@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-SCHEMA = "gradrank.measurement/1"
+SCHEMA = "gradrank.measurement/2"
 BETA_NOTE = "one draw's value, −2 log(|zᵀr|/(√n‖r‖))/log d; not an estimate of the exponent"
 
 
@@ -42,6 +42,10 @@ class Measurement:
     chance: dict[str, float]  # "left", "right": |cosine| of random directions
     beta: float
     regime: Regime
+    spectrum_prediction: dict[str, Any] | None  # edge, outliers beside the measured ones, KS distance; None if withheld
+    prediction_curve: np.ndarray  # (2, points) singular values and their predicted number per unit; (2, 0) if withheld
+    spikes: dict[str, Any] | None  # count, null, level, p_values, assumption
+    exponents: dict[str, Any] | None  # ν and α of the inputs with standard errors
     reconstruction_error: float
     split: dict[str, Any]  # kind, strength ζ
     centring: dict[str, Any]  # kind, error of μ_j
@@ -92,6 +96,9 @@ class Measurement:
             "beta": self.beta,
             "beta_note": BETA_NOTE,
             "regime": asdict(self.regime),
+            "spectrum_prediction": self.spectrum_prediction,
+            "spikes": self.spikes,
+            "exponents": self.exponents,
             "reconstruction_error": self.reconstruction_error,
             "split": self.split,
             "centring": self.centring,
@@ -169,6 +176,10 @@ def measurement_from_parts(body: dict[str, Any], arrays: dict[str, Any]) -> Meas
         chance=body["chance"],
         beta=number(body["beta"]),
         regime=Regime(**regime),
+        spectrum_prediction=body["spectrum_prediction"],
+        prediction_curve=arrays["prediction_curve"],
+        spikes=body["spikes"],
+        exponents=body["exponents"],
         reconstruction_error=number(body["reconstruction_error"]),
         split=body["split"],
         centring=body["centring"],

@@ -25,6 +25,7 @@ DIRECTION_LABELS = {
     "residue_right": "a∘μ",
     "data_right": "v(S₂)",
 }
+SHOWN_OUTLIERS = 5
 VERDICTS = {
     "residue_spike": "the residue spike S₁ should dominate",
     "interpolant": "the interpolant S₁₂ (direction q) should dominate",
@@ -63,8 +64,28 @@ def _synthetic(inputs: Mapping[str, Any]) -> str:
 
 
 def tables(result: Measurement | Ensemble) -> list[Table]:
-    """Return the table of parts and the table of leading singular values."""
-    return [_parts(result), _singular_values(result)]
+    """Return the table of parts, the table of leading singular values, and the predicted outliers beside the measured."""
+    found = [_parts(result), _singular_values(result)]
+    if isinstance(result, Measurement) and result.spectrum_prediction is not None:
+        found.append(_outliers(result.spectrum_prediction))
+    return found
+
+
+def _outliers(prediction: Mapping[str, Any]) -> Table:
+    columns = ["", "predicted", "measured", "difference", "overlap"]
+    rows = []
+    for index, row in enumerate(prediction["outliers"][:SHOWN_OUTLIERS]):
+        difference = "–" if row["difference"] is None else f"{100 * row['difference']:+.1f} %"
+        rows.append(
+            [f"σ{index + 1}", number(row["predicted"]), number(row["measured"]), difference, number(row["overlap"], 3)]
+        )
+    rows.append(["edge", number(prediction["edge"]), "", "", ""])
+    more = len(prediction["outliers"]) - SHOWN_OUTLIERS
+    note = (
+        f"predicted from inputs and residue by {prediction['method']}; overlap: predicted ⟨u, v⟩² with the population's vector"
+        + (f"; {more} more in the JSON" if more > 0 else "")
+    )
+    return Table("Outliers of the spectrum", columns, rows, note)
 
 
 def _parts(result: Measurement | Ensemble) -> Table:
@@ -129,9 +150,37 @@ def remarks(result: Measurement | Ensemble) -> list[str]:
     elif one.beta == one.beta:
         lines.append(f"β of this draw: {number(one.beta, 3)} (one draw's value, not an estimate of the exponent)")
     lines.append(f"the parts add up to the gradient to {one.reconstruction_error:.1e} (relative)")
+    if isinstance(result, Measurement):
+        lines += theory_remarks(result)
     body = result.to_dict()["status"]
     lines += [f"{key}: {reason}" for key, reason in body.items() if key not in ("measurement", "regime")]
     return lines
+
+
+def theory_remarks(one: Measurement) -> list[str]:
+    """Return the distance to the predicted law, the counted spikes and the exponents, one sentence each."""
+    lines = []
+    if one.spectrum_prediction is not None and one.spectrum_prediction["ks"] is not None:
+        lines.append(
+            f"predicted spectrum: Kolmogorov-Smirnov distance {number(one.spectrum_prediction['ks'], 2)} "
+            f"over {one.spectrum_prediction['size']} singular values"
+        )
+    if one.spikes is not None and one.spikes["count"] is not None:
+        lines.append(f"spikes: {one.spikes['count']} at level {one.spikes['level']:g} ({one.spikes['null']} null)")
+    if one.exponents is not None:
+        lines.append(exponents_sentence(one.exponents))
+    return lines
+
+
+def exponents_sentence(found: Mapping[str, Any]) -> str:
+    """Return ν and α with their standard errors, or that they are withheld."""
+    shown = [
+        f"{symbol} = {with_error(found[name], found[f'{name}_error'])}"
+        if found[name] is not None
+        else f"{symbol} withheld ({found['status'][name]})"
+        for symbol, name in (("ν", "nu"), ("α", "alpha"))
+    ]
+    return f"exponents of the inputs: {', '.join(shown)}"
 
 
 def verdict(expected: Regime) -> str:

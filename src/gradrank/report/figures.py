@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import TypeVar
 
@@ -29,12 +30,28 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """A predicted spectrum: a curve of the number density, the bulk's upper edge, and the outliers."""
+
+    curve: np.ndarray  # (2, points) singular values and their number per unit
+    edge: float
+    outliers: Sequence[float]
+
+
 def singular_value_panel(
-    axes: Axes, values: np.ndarray, marks: Mapping[str, float], leading: int, *, complete: bool
+    axes: Axes,
+    values: np.ndarray,
+    marks: Mapping[str, float],
+    leading: int,
+    *,
+    complete: bool,
+    expected: Expectation | None = None,
 ) -> None:
     """Draw the histogram of singular values on a logarithmic axis, the ``leading`` ones as ticks, ``marks`` as lines.
 
-    Where only the leading values are known (``complete`` is False) they are drawn alone, against their rank.
+    A predicted spectrum is drawn over it as expected counts, its outliers as open triangles. Where only the leading values
+    are known (``complete`` is False) they are drawn alone, against their rank.
     """
     positive = values[values > values.max(initial=0.0) * 1e-14]
     if positive.size == 0:
@@ -47,6 +64,10 @@ def singular_value_panel(
     if complete:
         bins = np.geomspace(min(positive), max(positive) * 1.0001, 70).tolist()
         axes.hist(positive, bins=bins, color="0.8", edgecolor="0.55", linewidth=0.3)
+        if expected is not None:
+            half = (bins[1] / bins[0]) ** 0.5
+            counts = expected.curve[1] * expected.curve[0] * (half - 1 / half)
+            axes.plot(expected.curve[0], counts, color="0.0", linewidth=1.2, label="predicted counts")
         axes.set_ylabel("count")
         axes.set_yscale("symlog", linthresh=2)
         axes.set_ylim(0, None)
@@ -56,10 +77,15 @@ def singular_value_panel(
         axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
         top = positive[:leading]
         axes.plot(top, np.zeros_like(top), "|", color="0.0", markersize=11, clip_on=False, label="leading values")
+        if expected is not None and len(expected.outliers):
+            heights = np.full(len(expected.outliers), 1.6)
+            axes.plot(expected.outliers, heights, "v", color="0.0", fillstyle="none", label="predicted outliers")
     else:
         axes.plot(positive, np.arange(1, positive.size + 1), "o", color="0.2", markersize=4, label="leading values")
         axes.set_ylabel("rank")
         axes.invert_yaxis()
+    if expected is not None:
+        axes.axvline(expected.edge, color="0.0", linewidth=0.6, label="predicted edge")
     for (name, value), line in zip(shown.items(), LINES * 3, strict=False):
         axes.axvline(value, linestyle=line, color="0.25", label=name)
     axes.set_xlim(min(span) / 1.3, max(span) * 1.3)
