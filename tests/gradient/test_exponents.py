@@ -70,7 +70,7 @@ def test_no_spike() -> None:
 def test_a_spike_inside_the_bulk_withholds_nu_and_leaves_alpha() -> None:
     found = estimate_exponents(drawn(500, 600, 0.0, 5 / 9))
     assert found.nu is None
-    assert found.status["nu"].endswith("the traces show one inside the bulk")
+    assert found.status["nu"].endswith("the traces fit better with one inside the bulk")
     assert found.alpha is not None
     assert found.alpha_error is not None
     assert abs(found.alpha - 5 / 9) < 2 * found.alpha_error

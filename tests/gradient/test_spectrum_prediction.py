@@ -433,6 +433,24 @@ def test_tiny_shapes_are_a_rough_guide(shape: tuple[int, int, int], kind: str) -
     assert float(found.cdf(0.0)) == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_kernel_that_is_not_accurate_is_mentioned() -> None:
+    """Rows that are parallel but for their length: a series of a jump does not converge for them."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(60, 70, generator=generator, dtype=torch.float64)
+    X[1::2] = 3 * X[::2]
+    fields: dict[str, Any] = {"residue": np.ones(60), "activation": "relu", "scale": 0.1, "m": 80}
+    found = predict_spectrum(X, conditioning="population", classes=4, draws=2, **fields)
+    assert found.kernel_error > 1e-3
+    assert found.status.startswith("kernel: an entry is off by up to ")
+    exact = predict_spectrum(X, conditioning="none", **fields)
+    assert (exact.status, exact.size, found.size) == ("ok", 30, 30)
+
+
+def test_what_does_not_fit_in_memory_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^m: needs .* of memory"):
+        predict_spectrum(RANDOM, **(SMALL | {"m": 10**14, "conditioning": "population"}))
+
+
 def test_the_seed_decides_on_the_simulation() -> None:
     source = draw(0.75, "tanh", shape=(60, 80, 100))
     options: dict[str, Any] = {"draws": 2, "classes": 4}

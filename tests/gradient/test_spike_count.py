@@ -19,7 +19,7 @@ from gradrank.linalg.tracy_widom import quantile
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return torch.from_numpy(np.random.default_rng((seed, *shape)).standard_normal(shape))
 
 
 def orthonormal(seed: int, rows: int, columns: int) -> torch.Tensor:

@@ -102,8 +102,8 @@ def test_coverage_over_200_draws(n: int, d: int, alpha: float, nu: float | None)
 
 def test_a_spike_inside_the_bulk() -> None:
     """ζ = 1 is as large as the bulk's largest eigenvalue: it does not stand off, and without it α would be six errors off."""
-    found = fits(6, 500, 600, 5 / 9, 0.0)
-    assert sum(fit.kind == "hidden" for fit in found) >= 4
+    found = fits(4, 500, 600, 5 / 9, 0.0)
+    assert sum(fit.kind == "hidden" for fit in found) >= 3
     assert not any(fit.kind in ("outlier", "leading") for fit in found)
     z = np.array([(fit.alpha - 5 / 9) / fit.alpha_error for fit in found])
     assert (np.abs(z) < 3.3).all()
@@ -115,8 +115,8 @@ def test_a_spike_inside_the_bulk() -> None:
 def test_a_spike_along_the_first_eigenvector() -> None:
     rng = np.random.default_rng(2)
     n, d, alpha, nu = 400, 500, 5 / 9, 0.3
-    found = [fit_power_law(eigenvalues(rng, n, power(d, alpha), nu, "first"), n, d) for _ in range(6)]
-    assert sum(fit.kind == "leading" for fit in found) >= 4
+    found = [fit_power_law(eigenvalues(rng, n, power(d, alpha), nu, "first"), n, d) for _ in range(4)]
+    assert sum(fit.kind == "leading" for fit in found) >= 3
     for fit in found:
         assert abs(fit.alpha - alpha) < 3.3 * fit.alpha_error
         assert abs(fit.spike - n ** (2 * nu)) < 3.3 * fit.spike_error
@@ -143,21 +143,20 @@ def test_entries_that_are_not_gaussian(entries: str) -> None:
     ],
 )
 def test_other_populations_do_not_fit(name: str, tau: np.ndarray) -> None:
-    for n in (200, 450):
-        fit = fit_power_law(eigenvalues(np.random.default_rng(4), n, tau), n, 300)
-        assert fit.p_value < 0.001, name
+    fit = fit_power_law(eigenvalues(np.random.default_rng(4), 300, tau), 300, 300)
+    assert fit.p_value < 0.001, name
 
 
 def test_equal_singular_values_do_not_fit() -> None:
     """Sample eigenvalues without scatter have no population of i.i.d. rows at all."""
-    for n, d in ((300, 200), (200, 300), (250, 250)):
+    for n, d in ((200, 100), (100, 200), (150, 150)):
         assert fit_power_law(np.full(min(n, d), 2.0), n, d).p_value < 1e-10
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 200), (200, 300), (250, 250)])
 def test_isotropic_populations_are_flat(n: int, d: int) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(3):
+    for _ in range(2):
         fit = fit_power_law(eigenvalues(rng, n, np.ones(d)), n, d)
         assert fit.flat
         assert fit.kind == "none"

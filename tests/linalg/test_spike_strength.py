@@ -48,7 +48,7 @@ def test_strength_solves_the_secular_equation() -> None:
 @pytest.mark.parametrize(("n", "d"), [(120, 90), (90, 120)])
 @pytest.mark.parametrize("model", ["power law", "none"])
 def test_strengths_of_simulated_spikes(n: int, d: int, model: str) -> None:
-    rng, bulk, s, draws = np.random.default_rng(6), np.arange(1, d + 1.0) ** -0.5, 12.0, 200
+    rng, bulk, s, draws = np.random.default_rng(6), np.arange(1, d + 1.0) ** -0.5, 12.0, 100
     found = np.empty((draws, 2))
     for draw in range(draws):
         q = rng.standard_normal(d)

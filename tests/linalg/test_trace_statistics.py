@@ -33,7 +33,7 @@ def test_traces_by_hand() -> None:
     ("n", "d", "alpha", "s"), [(60, 90, 0.6, 30.0), (90, 60, 0.0, 5.0), (75, 75, 0.3, 1.0), (60, 90, 0.6, 0.0)]
 )
 def test_mean_and_covariance_of_simulated_traces(n: int, d: int, alpha: float, s: float) -> None:
-    draws = 300
+    draws = 200
     sample, exact = simulated(n, d, alpha, s, draws), law(n, d, alpha, s)
     variance = np.diag(exact.covariance)
     # Besides the standard error: neglected terms of order 1/n of a standard deviation.

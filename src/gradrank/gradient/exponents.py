@@ -175,7 +175,7 @@ def _nu(
         found, source = strength_without_model(values, n, d), ANY_BULK
     if found is None:
         hidden = fit is not None and fit.fits and fit.kind == "hidden"
-        within = "; the traces show one inside the bulk" if hidden else ""
+        within = "; the traces fit better with one inside the bulk" if hidden else ""
         return None, None, None, f"no spike: the largest eigenvalue does not stand off the bulk{within}"
     strength, error = found
     nu = (math.log(strength) / 2.0 + log_unit) / math.log(n)

@@ -38,6 +38,7 @@ from gradrank.problem.draw import Draw
 CONDITIONINGS = ("auto", "none", "population", "realised")
 FAR = 0.01  # distance of Gaussian columns from a simulated network, beyond its own 3/size, that is too much
 LEAST_OVERLAP, OVERLAP_ERROR = 0.9, 0.01  # mean and standard error that a simulated overlap must have to be given
+INACCURATE = 1e-3  # error of the kernel that is mentioned
 SMALL = 50  # min(n, d, m) below which the limit is a rough guide
 
 
@@ -162,8 +163,18 @@ def predict_spectrum(
         method=method if chosen is None else f"{method}, conditioned on κ = wᵀq ({chosen.kind})",
         kernel_error=columns.error,
         resolution=resolution(max(n, d)) * max([bulk.upper_edge, *(outlier.value for outlier in outliers)]),
-        status="ok" if min(n, d, setting.m) >= SMALL else f"min(n, d, m) < {SMALL}: the limit is a rough guide",
+        status=_status(columns),
     )
+
+
+def _status(columns: ColumnCovariances) -> str:
+    """Return "ok", or what the prediction suffers from."""
+    reasons = []
+    if min(*columns.setting.X.shape, columns.setting.m) < SMALL:
+        reasons.append(f"min(n, d, m) < {SMALL}: the limit is a rough guide")
+    if columns.error > INACCURATE:
+        reasons.append(f"kernel: an entry is off by up to {columns.error:.0e} of the largest (rows nearly parallel)")
+    return "; ".join(reasons) or "ok"
 
 
 def _by_law(columns: ColumnCovariances) -> tuple[BulkLaw, list[Outlier], int, str]:
@@ -181,7 +192,8 @@ def _by_law(columns: ColumnCovariances) -> tuple[BulkLaw, list[Outlier], int, st
 
 def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> tuple[BulkLaw, list[Outlier], int, str]:
     """Return them by simulated Gaussian columns of every class, or by networks where the columns are not Gaussian."""
-    m = columns.setting.m
+    m, n = columns.setting.m, len(columns.setting.X)
+    require_memory("m", 8.0 * m * (draws * min(columns.setting.X.shape) + 2 * n), "give a smaller width or fewer draws")
     mean, samples = gaussian_samples(columns.covariance, columns.weights, m, draws, seed)
     sample = sampled_spectrum(mean, samples, columns.rank)
     method = f"{draws} simulations of Gaussian columns in {len(columns.weights)} classes"
