@@ -14,7 +14,7 @@ MAX_SHIFTS = 3201
 
 
 def derivative_kernel(X: torch.Tensor, activation: Activation, direction: torch.Tensor | None = None) -> Kernel:
-    """Return Φ_ik = E_w[σ′(wᵀxᵢ) σ′(wᵀxₖ)], w ~ N(0, I/d) (theory page 2, "Kernel Φ").
+    """Return Φ_ik = E_w[σ′(wᵀxᵢ) σ′(wᵀxₖ)], w ~ N(0, I/d) (docs/prediction.md, "Derivation").
 
     Φ depends on sᵢ = ‖xᵢ‖/√d and ρ_ik = xᵢᵀxₖ/(‖xᵢ‖‖xₖ‖). ReLU: ½ − arccos(ρ)/(2π); leaky ReLU from it; erf:
     (4/π)/√((1 + 2sᵢ²)(1 + 2sₖ²) − 4 sᵢ²sₖ²ρ²); the others by `gaussian_kernel`. Diagonal and duplicate rows have
@@ -50,7 +50,7 @@ def derivative_kernel(X: torch.Tensor, activation: Activation, direction: torch.
 def conditioned_kernel(
     X: torch.Tensor, activation: Activation, direction: torch.Tensor, kappa: torch.Tensor, weights: torch.Tensor
 ) -> Kernel:
-    """Return Σ_j p_j Φ(κ_j), Φ(κ)_ik = E σ′(κ xᵢᵀq + w_⊥ᵀxᵢ) σ′(κ xₖᵀq + w_⊥ᵀxₖ) (theory page 2, "Large spikes").
+    """Return Σ_j p_j Φ(κ_j), Φ(κ)_ik = E σ′(κ xᵢᵀq + w_⊥ᵀxᵢ) σ′(κ xₖᵀq + w_⊥ᵀxₖ) (docs/prediction.md, "A large spike").
 
     q is the direction scaled to unit length, κ_j = w_jᵀq (standard deviation 1/√d over neurons), w_⊥ the rest of w.
     One κ with weight 1 gives the kernel conditioned on it. Shapes: X (n, d), direction (d,), kappa and weights (J,).
