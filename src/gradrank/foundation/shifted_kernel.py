@@ -101,15 +101,25 @@ def hermite_coefficients(
     first: int,
     last: int,
 ) -> torch.Tensor:
-    """Return c_l(κ_j, i) for first ≤ l < last, shape (last − first, n, J)."""
-    out = torch.empty(last - first, len(s), len(kappa), dtype=torch.float64)
+    """Return c_l(κ_j, i) for first ≤ l < last, shape (last − first, n, J).
+
+    For sᵢ = 0 that is the constant f(κ_j tᵢ), on whichever side of a break it lies.
+    """
+    out = torch.zeros(last - first, len(s), len(kappa), dtype=torch.float64)
+    fixed = s == 0
+    if bool(fixed.any()):
+        if first == 0:
+            out[0, fixed] = f(t[fixed, None] * kappa)
+        if not bool(fixed.all()):
+            out[:, ~fixed] = hermite_coefficients(f, breaks, t[~fixed], s[~fixed], kappa, first, last)
+        return out
     # h_l(u) exp(−u²/2) oscillates up to |u| = 2√l with wave number √l; a panel of 12 nodes takes one and a half waves.
     panels = max(12, int(np.ceil(2 * CUTOFF * np.sqrt(last) / 7)))
     step = max(1, BLOCK // (12 * panels * max(1, len(kappa))))
     if breaks:
         for i in range(0, len(s), step):
             y = (t[i : i + step, None] * kappa).flatten()
-            std = s[i : i + step].clamp(min=1e-300).repeat_interleave(len(kappa))
+            std = s[i : i + step].repeat_interleave(len(kappa))
             v, weight = smoothing_nodes(y, std, breaks, panels)
             values = f(y[:, None] + std[:, None] * v) * weight
             for order, h in _hermite(v, first, last):

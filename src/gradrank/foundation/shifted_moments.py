@@ -55,7 +55,7 @@ class ShiftedMoments:
         for terms in TERMS:
             remainders = []
             for p, (f, breaks) in enumerate(functions):
-                new = _coefficients(f, breaks, t, s, kappa, len(self._series[p]), terms)
+                new = hermite_coefficients(f, breaks, t, s, kappa, len(self._series[p]), terms)
                 self._series[p] = torch.cat([self._series[p], new])
                 left = (self._exact[p, p] - self._series[p].square().sum(dim=0)).amax(dim=1).clamp(min=0)
                 remainders.append(torch.sqrt(left / size[p]))
@@ -87,23 +87,4 @@ def _product_mean(
     """Return E f(κ tᵢ + sᵢ u) g(κ tᵢ + sᵢ u), shape (n, J), by quadrature."""
     (f, breaks_f), (g, breaks_g) = first, second
     both = tuple(dict.fromkeys([*breaks_f, *breaks_g]))
-    return _coefficients(lambda x: f(x) * g(x), both, t, s, kappa, 0, 1)[0]
-
-
-def _coefficients(
-    f: Function,
-    breaks: Sequence[float],
-    t: torch.Tensor,
-    s: torch.Tensor,
-    kappa: torch.Tensor,
-    first: int,
-    last: int,
-) -> torch.Tensor:
-    """Return c_l(κ_j, i), first ≤ l < last; for s = 0 the constant f(κ_j tᵢ), on whichever side of a break it lies."""
-    out = hermite_coefficients(f, breaks, t, s, kappa, first, last)
-    fixed = s == 0
-    if bool(fixed.any()):
-        out[:, fixed] = 0.0
-        if first == 0:
-            out[0, fixed] = f(t[fixed, None] * kappa)
-    return out
+    return hermite_coefficients(lambda x: f(x) * g(x), both, t, s, kappa, 0, 1)[0]
