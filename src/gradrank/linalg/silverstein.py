@@ -34,6 +34,11 @@ class SilversteinLaw:
     columns
         The number m of columns y_j.
 
+    Attributes
+    ----------
+    population
+        The merged eigenvalues and their weights in units of the largest, see `Population`.
+
     Raises
     ------
     InputError
@@ -45,13 +50,13 @@ class SilversteinLaw:
             raise unusable("columns", columns, "give a positive number of columns")
         values = np.asarray(population, dtype=np.float64)
         self.size, self.columns = int(values.size), int(columns)
-        self._population = Population.of(values, self.columns)
-        self._scale = self._population.scale
+        self.population = Population.of(values, self.columns)
+        self._scale = self.population.scale
 
     @property
     def atom_at_zero(self) -> float:
         """The mass at zero: (K − min(number of positive τ, m)) / K."""
-        return (self.size - min(self._population.count, self.columns)) / self.size
+        return (self.size - min(self.population.count, self.columns)) / self.size
 
     @cached_property
     def edges(self) -> list[tuple[float, float]]:
@@ -87,13 +92,13 @@ class SilversteinLaw:
         The map of Bai and Yao 2012. Not a number at a = τ_k.
         """
         points = np.asarray(a, dtype=np.float64)
-        return np.asarray(self._scale * self._population.psi(points.reshape(-1) / self._scale).reshape(points.shape))
+        return np.asarray(self._scale * self.population.psi(points.reshape(-1) / self._scale).reshape(points.shape))
 
     def psi_derivative(self, a: ArrayLike) -> Reals:
         """Return ψ′(a) = 1 − (1/m) Σ τ_k²/(a − τ_k)²; the shape of a."""
         points = np.asarray(a, dtype=np.float64)
         w = (points.reshape(-1) / self._scale).astype(np.complex128)
-        return np.asarray(1.0 - self._population.evaluate(w)[2].reshape(points.shape))
+        return np.asarray(1.0 - self.population.evaluate(w)[2].reshape(points.shape))
 
     def overlap(self, a: ArrayLike) -> Reals:
         """Return a ψ′(a)/ψ(a), the squared overlap of an outlier's eigenvector with that of a; the shape of a.
@@ -126,7 +131,7 @@ class SilversteinLaw:
         """
         points = np.asarray(z, dtype=np.complex128)
         flat = points.reshape(-1)
-        wrong = ~np.isfinite(flat) | (flat.imag < 0) | ((flat == 0) & (self._population.count <= self.columns))
+        wrong = ~np.isfinite(flat) | (flat.imag < 0) | ((flat == 0) & (self.population.count <= self.columns))
         if bool(wrong.any()):
             raise unusable(
                 "z", complex(flat[wrong][0]), "give finite points of the upper half plane, or real ones but 0"
@@ -159,7 +164,7 @@ class SilversteinLaw:
         points = np.asarray(x, dtype=np.float64)
         y = points.reshape(-1) / self._scale
         band, inside = self._locate(y)
-        tail = np.append(self._support.above, min(self._population.count / self.columns, 1.0))
+        tail = np.append(self._support.above, min(self.population.count / self.columns, 1.0))
         # Below band b (above band b − 1) lie the eigenvalues of bands b, b + 1, …: as many as above band b − 1.
         above = np.where(band > 0, tail[band - 1], tail[-1])
         above[inside] = self._above(self._solve(y[inside].astype(np.complex128)), y[inside])
@@ -184,7 +189,7 @@ class SilversteinLaw:
 
     @cached_property
     def _support(self) -> Support:
-        return support(self._population)
+        return support(self.population)
 
     @cached_property
     def _curve(self) -> tuple[Reals, Reals]:
@@ -196,10 +201,10 @@ class SilversteinLaw:
         nodes = [bands.lower_w[0] - away, bands.upper_w[-1] + away]
         nodes += [a + (b - a) * unit for a, b in zip(bands.lower_w, bands.upper_w, strict=True)]
         nodes += [a + (b - a) * unit for a, b in zip(bands.upper_w[:-1], bands.lower_w[1:], strict=True)]
-        tau = self._population.tau
+        tau = self.population.tau
         nodes += [tau[:: max(1, len(tau) // 64)], np.geomspace(tau[0] / 4, 1.0, 48)]
         s = np.unique(np.concatenate(nodes))
-        x = self._population.evaluate(s + 1j * height(self._population, s))[0].real
+        x = self.population.evaluate(s + 1j * height(self.population, s))[0].real
         return np.maximum.accumulate(x), s  # increasing but for rounding
 
     def _solve(self, z: Complexes, guess: Complexes | None = None, max_iterations: int = MAX_ITERATIONS) -> Complexes:
@@ -208,23 +213,23 @@ class SilversteinLaw:
             return z
         if guess is None:
             x, s = self._curve
-            far = z.real - float((self._population.weight * self._population.tau).sum())
+            far = z.real - float((self.population.weight * self.population.tau).sum())
             real = np.where((z.real < x[0]) | (z.real > x[-1]), far, np.interp(z.real, x, s))
             imaginary = z.imag
         else:
             real, imaginary = guess.real, np.maximum(guess.imag, z.imag)
-        w, residual = self._population.newton(z, self._start(z, real, imaginary, guess is None), max_iterations)
+        w, residual = self.population.newton(z, self._start(z, real, imaginary, guess is None), max_iterations)
         for from_above in (False, True):
             bad = np.flatnonzero(~(residual <= RESIDUAL))
             if bad.size and max_iterations >= MAX_ITERATIONS:  # a critical point was in the way
                 start = self._start(z[bad], self._bisect(z[bad].real), z[bad].imag, True)
-                w[bad], residual[bad] = self._population.newton(z[bad], start + 1j * from_above, max_iterations)
+                w[bad], residual[bad] = self.population.newton(z[bad], start + 1j * from_above, max_iterations)
         refuse_unsolved(z, residual, self._scale, max_iterations)
         return w
 
     def _start(self, z: Complexes, real: Reals, imaginary: Reals, on_axis: bool) -> Complexes:
         """Return the starting values of given real parts, lifted above the curve; on the axis where w(z) is real."""
-        lowest = height(self._population, real)
+        lowest = height(self.population, real)
         flat = on_axis & (z.imag == 0) & (lowest == 0) & ~self._locate(z.real)[1]
         return np.asarray(real + 1j * (lowest + np.where(flat, 0.0, imaginary)), dtype=np.complex128)
 
@@ -232,12 +237,12 @@ class SilversteinLaw:
         """Return s = Re w(y + i0) by bisection: y increases with s along the curve; shape (p,)."""
         x, s = self._curve
         cell = np.searchsorted(x, y)
-        far = y - float((self._population.weight * self._population.tau).sum())
+        far = y - float((self.population.weight * self.population.tau).sum())
         lo = np.where(cell == 0, far - 1.0, s[np.maximum(cell, 1) - 1])
         hi = np.where(cell == len(s), far + 1.0, s[np.minimum(cell, len(s) - 1)])
         for _ in range(BISECTIONS):
             middle = (lo + hi) / 2.0
-            at = self._population.evaluate(middle + 1j * height(self._population, middle))[0].real
+            at = self.population.evaluate(middle + 1j * height(self.population, middle))[0].real
             lo, hi = np.where(at < y, middle, lo), np.where(at < y, hi, middle)
         return np.asarray((lo + hi) / 2.0)
 
@@ -250,12 +255,12 @@ class SilversteinLaw:
     def _above(self, w: Complexes, y: Reals) -> Reals:
         """Return the number of eigenvalues above each y over m, from w(y + i0) in the open upper half plane; shape (p,)."""
         angle = np.empty(len(w))
-        for part in self._population.blocks(len(w)):
-            angles = np.arctan2(w.imag[part, None], w.real[part, None] - self._population.tau)
-            angle[part] = angles @ self._population.weight
+        for part in self.population.blocks(len(w)):
+            angles = np.arctan2(w.imag[part, None], w.real[part, None] - self.population.tau)
+            angle[part] = angles @ self.population.weight
         own = np.angle(w)
         return np.asarray(
-            (own * (1.0 - self._population.weight.sum()) + angle - y * w.imag / np.abs(w) ** 2) / np.pi,
+            (own * (1.0 - self.population.weight.sum()) + angle - y * w.imag / np.abs(w) ** 2) / np.pi,
             dtype=np.float64,
         )
 
@@ -268,8 +273,8 @@ class SilversteinLaw:
         for _ in range(QUANTILE_STEPS):
             if not active.size:
                 break
-            w = s[active] + 1j * height(self._population, s[active])
-            value, slope, _ = self._population.evaluate(w)
+            w = s[active] + 1j * height(self.population, s[active])
+            value, slope, _ = self.population.evaluate(w)
             y[active] = value.real
             excess = self._above(w, y[active]) - target[active]
             lo[active] = np.where(excess > 0, s[active], lo[active])

@@ -25,7 +25,7 @@ def largest_eigenvalue_law(law: SilversteinLaw) -> tuple[float, float]:
     The eigenvalues are those of (1/m) Σ y_j y_jᵀ as in `SilversteinLaw`, whose population must hold no outlier: with one, the
     upper edge belongs to the outlier alone. Entries of y beyond Gaussian need a fourth moment only.
     """
-    population = law._population  # in units of its largest eigenvalue
+    population = law.population  # in units of its largest eigenvalue
     w = law.spike_threshold / population.scale
     distance = w - population.tau
     second = 2.0 * float((population.a / distance**3).sum())
