@@ -86,7 +86,8 @@ def estimate_exponents(X: ArrayLike | torch.Tensor) -> Exponents:
     zero ("flat"), for fewer than 30 eigenvalues ("too few eigenvalues"), and for a matrix without full rank. ν is
     withheld where the largest eigenvalue does not stand off the bulk ("no spike"); where no power law fits, it comes
     from the other eigenvalues. Errors cover what the sample cannot tell: whether a weak spike lies inside the bulk, and
-    whether q is along the bulk's first eigenvector.
+    whether q is along the bulk's first eigenvector (below a few hundred rows the 95 % interval of α then holds it in 99 %
+    of samples for a general q, in 90 % for that one).
 
     At hundreds of rows the test rejects a lognormal population of logarithmic width ½; one of width 0.2 passes for a
     power law of α ≈ 0.17.

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from gradrank.foundation.errors import unusable
 from gradrank.linalg.silverstein_equation import Reals
-from gradrank.linalg.spike_strength import find_outlier, stands_off, strength_along_random
+from gradrank.linalg.spike_strength import Outlier, find_outlier, stands_off, strength_along_random
 from gradrank.linalg.trace_statistics import TraceStatistics, traces
 
 POINTS = 8  # values of t
@@ -68,9 +68,12 @@ def fit_power_law(eigenvalues: Reals, rows: int, dimension: int) -> PowerLawFit:
     squares left over is χ² with 4 degrees of freedom (3 where s is fitted to the traces), up to order 1/n.
 
     λ₁ is an outlier where it stands off the power law, see `stands_off`; s follows from λ₁, with q uniform on the sphere
-    or along the first eigenvector. Otherwise there is no spike, or one within the bulk, whose s is fitted to the traces: it
-    moves them by more than their scatter. Of such a pair the second needs a deviance lower by 2 or 4 to weigh as much as
-    the first; α is the mean with these weights, and its error covers both where the sample cannot tell which it is.
+    or along the first eigenvector. Traces whose s follows from the same sample's λ₁ scatter less: with m(λ₁) their mean,
+    Cov(D − m) = Cov D − V (f m′ᵀ + m′fᵀ) + V m′m′ᵀ, where V = Var λ₁ and V f = Cov(D, λ₁), f = t/(λ₁ + t)².
+
+    Otherwise there is no spike, or one within the bulk, whose s is fitted to the traces: it moves them by more than their
+    scatter. Of such a pair the second needs a deviance lower by 2 or 4 to weigh as much as the first; α is the mean with
+    these weights, and its error covers both where the sample cannot tell which it is.
 
     Parameters
     ----------
@@ -130,24 +133,44 @@ class _Fitter:
     def _power_law(self, p: Reals) -> Reals:
         return np.asarray(np.exp(p[0] - abs(p[1]) * self.log_k))  # k^|α| would be a power law too, but a rising one
 
-    def _statistics(self, kind: str, p: Reals) -> TraceStatistics:
-        """Return the law of the traces for the parameters: log of the geometric mean of τ, α, log s/c of a hidden spike."""
+    def _statistics(self, kind: str, p: Reals, largest: float | None = None) -> TraceStatistics:
+        """Return the law of the traces for the parameters: log of the geometric mean of τ, α, log s/c of a hidden spike.
+
+        An outlier's s is the one that puts it at ``largest``, by default λ₁.
+        """
         tau = self._power_law(p)
         s = float(tau[0]) * math.exp(p[2]) if kind == "hidden" else 0.0
-        if kind == "outlier":
-            outlier = find_outlier(self.largest, tau, self.n)
-            s = 0.0 if outlier is None else strength_along_random(outlier, tau)[0]
-        if kind == "leading":
-            outlier = find_outlier(self.largest, tau[1:], self.n)
-            tau = tau if outlier is None else np.append(outlier.position, tau[1:])
+        outlier = self._outlier(kind, tau, largest)
+        if outlier is not None and kind == "outlier":
+            s = strength_along_random(outlier, tau)[0]
+        if outlier is not None and kind == "leading":
+            tau = np.append(outlier.position, tau[1:])
         return TraceStatistics(tau, s, self.n, self.t)
+
+    def _outlier(self, kind: str, tau: Reals, largest: float | None = None) -> Outlier | None:
+        if kind not in ("outlier", "leading"):
+            return None
+        return find_outlier(self.largest if largest is None else largest, tau if kind == "outlier" else tau[1:], self.n)
+
+    def _covariance(self, kind: str, p: Reals, statistics: TraceStatistics) -> Reals:
+        """Return the covariance of the traces minus their mean, which follows λ₁ where that is an outlier; shape (J, J)."""
+        outlier = self._outlier(kind, self._power_law(p))
+        if outlier is None:
+            return statistics.covariance
+        h = DIFFERENCE * self.largest
+        above, below = (self._statistics(kind, p, largest=self.largest + step).mean for step in (h, -h))
+        mean = (above - below) / (2.0 * h)
+        trace = self.t / (self.largest + self.t) ** 2
+        both = np.outer(trace, mean)
+        variance = (outlier.error * outlier.slope) ** 2
+        return np.asarray(statistics.covariance + variance * (np.outer(mean, mean) - both - both.T))
 
     def _start(self, kind: str) -> Reals:
         """Return the best of a few α, each with the c that the trace of the bulk asks for."""
         candidates = [np.array([0.0, alpha]) for alpha in ALPHAS]
         for p in candidates:
             p[0] = math.log(self.bulk / float(self._power_law(p).sum()))
-        return min(candidates, key=lambda p: self._deviance(self._statistics(kind, p)))
+        return min(candidates, key=lambda p: self._deviance(kind, p))
 
     def _fit(self, kind: str, p: Reals) -> tuple[PowerLawFit, Reals]:
         """Return the generalised least squares fit from the start p, by Levenberg and Marquardt, and its parameters.
@@ -157,7 +180,7 @@ class _Fitter:
         damping, weigh = 1e-3, True
         for _ in range(STEPS):
             if weigh:
-                whiten = self._whitening(self._statistics(kind, p).covariance)
+                whiten = self._whitening(self._covariance(kind, p, self._statistics(kind, p)))
                 residual = self._residual(kind, p, whiten)
             jacobian = self._jacobian(kind, p, whiten)
             information = jacobian.T @ jacobian
@@ -194,19 +217,26 @@ class _Fitter:
         values, vectors = np.linalg.eigh(covariance)
         return np.asarray((vectors[:, -COMPONENTS:] / np.sqrt(values[-COMPONENTS:])).T)
 
-    def _deviance(self, statistics: TraceStatistics, basis: Reals | None = None) -> float:
+    def _deviance(self, kind: str, p: Reals, basis: Reals | None = None) -> float:
         """Return −2 log likelihood of the traces, up to a constant, in the components ``basis`` (J, 6)."""
+        statistics = self._statistics(kind, p)
+        covariance = self._covariance(kind, p, statistics)
         if basis is None:
-            basis = np.linalg.eigh(statistics.covariance)[1][:, -COMPONENTS:]
+            basis = _leading_components(covariance)
         residual = basis.T @ (self.traces - statistics.mean)
-        covariance = basis.T @ statistics.covariance @ basis
+        covariance = basis.T @ covariance @ basis
         return float(residual @ np.linalg.solve(covariance, residual) + np.linalg.slogdet(covariance)[1])
 
     def _gain(self, first: tuple[str, Reals], second: tuple[str, Reals]) -> float:
         """Return how much lower the deviance of the second fit is, in the components of the first."""
-        before, after = self._statistics(*first), self._statistics(*second)
-        basis = np.linalg.eigh(before.covariance)[1][:, -COMPONENTS:]
-        return self._deviance(before, basis) - self._deviance(after, basis)
+        kind, p = first
+        basis = _leading_components(self._covariance(kind, p, self._statistics(kind, p)))
+        return self._deviance(*first, basis) - self._deviance(*second, basis)
+
+
+def _leading_components(covariance: Reals) -> Reals:
+    """Return the six leading eigenvectors, shape (J, 6)."""
+    return np.asarray(np.linalg.eigh(covariance)[1][:, -COMPONENTS:])
 
 
 def _weighed(first: PowerLawFit, second: PowerLawFit, gain: float) -> PowerLawFit:
