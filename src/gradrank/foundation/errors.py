@@ -38,6 +38,22 @@ class StorageError(GradrankError, OSError):
     exit_code = ExitCode.STORAGE
 
 
+class ClusterError(GradrankError):
+    """No workers could be reached, or they are gone."""
+
+    exit_code = ExitCode.STORAGE
+
+
+class IncompleteError(GradrankError):
+    """Some cells of an experiment failed; the others are there."""
+
+
+class Interrupted(GradrankError):  # noqa: N818  # not a fault
+    """A run was stopped by the user; what was done is kept."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
 def unusable(field: str, value: object, allowed: str) -> InputError:
     """Build the error every bad value ends in: ``field: value is not allowed; allowed``.
 

@@ -1,0 +1,158 @@
+"""`run`: the cells of an experiment that are not in its store yet, on workers, each written as soon as it is done."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gradrank.experiments.cells import Result, evaluate
+from gradrank.experiments.cluster import Where, connected
+from gradrank.experiments.experiment import Cell, Experiment
+from gradrank.experiments.store import State, Store
+from gradrank.foundation.errors import ClusterError, IncompleteError, Interrupted
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+AHEAD = 4  # cells per worker that are given out at a time
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    total: int
+    done: int  # in the store, of earlier runs too
+    failed: int
+    computed: int  # by this run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    path: Path
+    total: int
+    computed: int
+    failed: tuple[tuple[Cell, str], ...]
+    seconds: float
+
+    def check(self) -> None:
+        """Raise an error that names the first cell that failed, if there is one.
+
+        Raises
+        ------
+        IncompleteError
+            If a cell failed.
+        """
+        if self.failed:
+            cell, message = self.failed[0]
+            raise IncompleteError(
+                f"{len(self.failed)} of {self.total} cells failed, the others are in '{self.path}'; the first, {cell}: {message}"
+            )
+
+
+def run(
+    experiment: Experiment,
+    path: str | Path,
+    where: Where | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Compute every cell that the store does not hold yet; cells that failed before are tried again.
+
+    This process alone writes, in the order in which cells are finished. Killed at any moment it loses the cells in flight
+    only: a second call finishes the rest, with the same numbers. A worker that dies is replaced and its cell run again.
+
+    Parameters
+    ----------
+    experiment
+        What to compute.
+    path
+        The store; made where there is none.
+    where
+        Workers; by default processes of this machine. From a script, keep the call under ``if __name__ == "__main__":``.
+    on_progress
+        Called after every cell.
+
+    Raises
+    ------
+    InputError
+        If the path holds something else.
+    StorageError, ClusterError
+        If the disk refuses, or no workers can be reached. What is done is kept.
+    Interrupted
+        On Ctrl-C.
+    """
+    start = time.perf_counter()
+    store = Store.open(Path(path), experiment)
+    state = store.state()
+    pending = [cell for cell in experiment.cells() if state[cell.index] != State.DONE]
+    done, failed = experiment.size - len(pending), []
+    try:
+        for computed, (cell, result) in enumerate(_results(experiment, pending, where or Where()), start=1):
+            if result.error:
+                store.write_error(cell, result.error, result.seconds, result.host)
+                failed.append((cell, result.error))
+            else:
+                store.write(cell, result.arrays, result.seconds, result.host)
+                done += 1
+            if on_progress is not None:
+                on_progress(Progress(experiment.size, done, len(failed), computed))
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; {done} of {experiment.size} cells are in '{path}', and the same command computes the others"
+        ) from None
+    return Outcome(Path(path), experiment.size, len(pending), tuple(failed), time.perf_counter() - start)
+
+
+def _results(experiment: Experiment, cells: list[Cell], where: Where) -> Iterator[tuple[Cell, Result]]:
+    """Yield each cell with its result as it comes, a few per worker in flight."""
+    if not cells:
+        return
+    with connected(where, experiment.threads) as client:
+        yield from _stream(client, experiment, cells)
+
+
+def _stream(client: Client, experiment: Experiment, cells: list[Cell]) -> Iterator[tuple[Cell, Result]]:
+    from distributed import as_completed
+
+    shapes = {name: experiment.inner_shape(name) for name in experiment.outputs}
+    waiting = iter(cells)
+    flying: dict[Future, Cell] = {}
+
+    def submit(count: int) -> list[Future]:
+        batch = list(itertools.islice(waiting, count))
+        for cell in batch:
+            arguments = {**experiment.fixed, **cell.parameters, "seed": cell.seed}
+            future = client.submit(
+                evaluate, experiment.function, arguments, shapes, experiment.threads, pure=False, retries=0
+            )
+            flying[future] = cell
+        return list(flying)[-len(batch) :] if batch else []
+
+    client.wait_for_workers(1)
+    workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    completed = as_completed(submit(AHEAD * workers), loop=client.loop)
+    for future in completed:
+        cell = flying.pop(future)
+        yield cell, _result(future)
+        future.release()
+        for new in submit(1):
+            completed.add(new)
+
+
+def _result(future: Any) -> Result:
+    """Return what a worker returned; a cell whose workers died again and again has failed."""
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+
+    try:
+        return future.result()  # type: ignore[no-any-return]
+    except KilledWorker:
+        return Result(error="the worker process died each time it was tried, as it does where memory runs out")
+    except FutureCancelledError as error:
+        raise ClusterError(f"the scheduler is gone ({error}); what is done is kept") from None

@@ -1,0 +1,215 @@
+"""`Store`: the results of an experiment in one Zarr v3 group, a chunk per cell and array, written by one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from gradrank.experiments.experiment import Cell, Experiment, Value, differences
+from gradrank.experiments.provenance import provenance
+from gradrank.foundation.errors import GradrankError, InputError, StorageError
+
+SCHEMA = "gradrank.experiment/1"
+BUILTIN: dict[str, Any] = {"state": np.int8, "seconds": np.float64, "host": "string", "error": "string"}
+
+
+class State(IntEnum):
+    """Whether a cell is there. Written last: a cell that is DONE is there whole."""
+
+    MISSING = 0
+    DONE = 1
+    FAILED = 2
+
+
+class Store:
+    """A Zarr v3 group with named dimensions, which `xarray.open_zarr` opens at its root.
+
+    Every output has the dimensions of the grid, ``seed``, and its own; what is missing is NaN. Beside the outputs there are
+    ``state`` (see `State`), ``seconds``, ``host`` and ``error`` of every cell. Zarr writes a chunk to a partial file and
+    renames it, so a process that is killed leaves whole chunks; a cell counts once its state, written last, says so.
+    """
+
+    def __init__(self, path: Path, group: zarr.Group) -> None:
+        self.path = path
+        self._group = group
+        self._arrays: dict[str, Any] = {name: array for name, array in group.arrays() if name not in self.dimensions}
+
+    @classmethod
+    def open(cls, path: Path, experiment: Experiment) -> Store:
+        """Open the store of an experiment, or create it: whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the path holds something else, or the store of another specification; the difference is shown.
+        StorageError
+            If the disk refuses.
+        """
+        with _disk(path):
+            if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+                _create(path, experiment)
+            store = cls.existing(path)
+            if store.specification != experiment.specification():
+                found = differences(store.specification, experiment.specification())
+                raise InputError(
+                    f"output: '{path}' holds the results of another specification: {'; '.join(found[:4])}; "
+                    "give another folder"
+                )
+            store._group.attrs["runs"] = json.dumps([*store.runs, provenance()])
+            _consolidate(path)
+            return store
+
+    @classmethod
+    def existing(cls, path: Path) -> Store:
+        """Open a store for reading what it is and holds.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        try:
+            group = zarr.open_group(path, mode="r+", use_consolidated=False)
+            schema = group.attrs.get("schema")
+        except (OSError, ValueError, KeyError) as error:
+            if isinstance(error, PermissionError):
+                raise StorageError(f"output: '{path}' cannot be written ({error.strerror})") from None
+            schema = None
+        if schema != SCHEMA:
+            raise InputError(f"output: '{path}' is not a store of gradrank; give another folder")
+        return cls(path, group)
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """The specification that the store was made by."""
+        return dict(json.loads(str(self._group.attrs["specification"])))
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """The provenance of every run that wrote to the store."""
+        return list(json.loads(str(self._group.attrs["runs"])))
+
+    @property
+    def dimensions(self) -> list[str]:
+        """The names of the coordinates."""
+        return list(json.loads(str(self._group.attrs["dimensions"])))
+
+    def state(self) -> np.ndarray:
+        """Return the state of every cell, the shape of the grid and the seeds."""
+        return np.asarray(self._arrays["state"][...])
+
+    def errors(self) -> dict[tuple[int, ...], str]:
+        """Return the error of every cell that failed."""
+        failed = np.argwhere(self.state() == State.FAILED)
+        return {tuple(map(int, index)): str(self._arrays["error"][tuple(index)]) for index in failed}
+
+    def write(self, cell: Cell, arrays: Mapping[str, np.ndarray], seconds: float, host: str) -> None:
+        """Write a finished cell.
+
+        Raises
+        ------
+        StorageError
+            If the disk refuses; the cell then stays missing.
+        """
+        with _disk(self.path):
+            for name, value in arrays.items():
+                self._arrays[name][cell.index] = value
+            self._finish(cell, State.DONE, seconds, host)
+
+    def write_error(self, cell: Cell, message: str, seconds: float, host: str) -> None:
+        """Keep the error of a cell that failed."""
+        with _disk(self.path):
+            self._arrays["error"][cell.index] = message
+            self._finish(cell, State.FAILED, seconds, host)
+
+    def _finish(self, cell: Cell, state: State, seconds: float, host: str) -> None:
+        self._arrays["seconds"][cell.index] = seconds
+        self._arrays["host"][cell.index] = host
+        self._arrays["state"][cell.index] = int(state)
+
+
+def _create(path: Path, experiment: Experiment) -> None:
+    """Write an empty store beside its place and move it there."""
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-"[:100], dir=target.parent))
+    try:
+        temporary.chmod(0o755)
+        _write_empty(temporary, experiment)
+        if target.exists():
+            target.rmdir()
+        temporary.replace(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _write_empty(path: Path, experiment: Experiment) -> None:
+    specification = experiment.specification()
+    group = zarr.open_group(path, mode="w", zarr_format=3)
+    group.attrs.update(
+        {
+            "schema": SCHEMA,
+            "name": experiment.name,
+            "specification": json.dumps(specification, ensure_ascii=False),
+            "digest": experiment.digest,
+            "dimensions": json.dumps(list(experiment.dimensions)),
+            "runs": "[]",
+        }
+    )
+    for name, values in experiment.dimensions.items():
+        _coordinate(group, name, list(values))
+    outer = experiment.shape
+    for name in (*experiment.outputs, *BUILTIN):
+        inner = experiment.inner_shape(name) if name in experiment.outputs else ()
+        dtype = BUILTIN.get(name, np.float64)
+        fill: Any = {"state": int(State.MISSING), "host": "", "error": ""}.get(name, float("nan"))
+        group.create_array(
+            name,
+            shape=(*outer, *inner),
+            chunks=(*(1 for _ in outer), *inner),
+            dtype=dtype,
+            fill_value=fill,
+            dimension_names=(*experiment.axes, *experiment.outputs.get(name, ())),
+        )
+
+
+def _consolidate(path: Path) -> None:
+    """Copy the metadata of all arrays into the group's, where xarray looks for it first, as xarray does itself."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part", category=UserWarning)
+        zarr.consolidate_metadata(path)
+
+
+def _coordinate(group: zarr.Group, name: str, values: list[Value]) -> None:
+    """Write a coordinate: whole numbers, numbers, or names (all as text where they are mixed)."""
+    if all(isinstance(value, int) for value in values):
+        data = np.array(values, dtype=np.int64)
+    elif all(isinstance(value, (int, float)) for value in values):
+        data = np.array(values, dtype=np.float64)
+    else:
+        data = np.array([str(value) for value in values], dtype=np.dtypes.StringDType())
+    array = group.create_array(name, shape=data.shape, dtype=data.dtype, chunks=data.shape, dimension_names=(name,))
+    array[...] = data
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    """Turn what a disk answers into one line."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, GradrankError):
+            raise
+        reason = error.strerror or str(error)
+        raise StorageError(f"output: '{path}' cannot be written ({reason}); what is done is kept") from None
