@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 
 from gradrank.foundation.errors import ClusterError, InputError, unusable
+from gradrank.foundation.names import allowed_names
 from gradrank.problem.problem import read_toml
 
 if TYPE_CHECKING:
@@ -97,23 +99,28 @@ def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
     Raises
     ------
     InputError
-        If the file cannot be read, or dask-jobqueue is not installed or refuses an option.
+        If the file cannot be read, an option is wrong, or dask-jobqueue is not installed.
     """
     try:
         from dask_jobqueue import SLURMCluster
+        from dask_jobqueue.core import Job, JobQueueCluster
+        from dask_jobqueue.slurm import SLURMJob
     except ImportError:
         raise InputError("cluster: 'slurm' needs dask-jobqueue; pip install 'gradrank[cluster]'") from None
     given = read_toml(options)
+    known = {name for kind in (JobQueueCluster, Job, SLURMJob) for name in inspect.signature(kind).parameters}
+    for name in given:
+        if name not in known:
+            raise InputError(f"cluster.{name}: no such option of SLURMCluster; {allowed_names(name, known)}")
+    if "memory" not in given:
+        raise InputError("cluster.memory: is missing; give the memory of a job, such as '16GB'")
     cores_of_job = given.setdefault("cores", threads)
     if not isinstance(cores_of_job, int) or cores_of_job < threads:
         raise unusable("cluster.cores", cores_of_job, f"give at least the {threads} threads of a cell")
     given.setdefault("processes", cores_of_job // threads)
     lines = [f"export {name}={threads}" for name in THREAD_VARIABLES]
     given["job_script_prologue"] = [*lines, *given.get("job_script_prologue", [])]
-    try:
-        return SLURMCluster(**given)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"cluster: {options} is refused by dask-jobqueue ({_first_line(error)})") from None
+    return SLURMCluster(**given)
 
 
 def cores() -> int:

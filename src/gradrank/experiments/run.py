@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 AHEAD = 4  # cells per worker that are given out at a time
+KILLED = "the worker process died each time it was tried, as it does where memory runs out"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,23 @@ def _results(experiment: Experiment, cells: list[Cell], where: Where) -> Iterato
 
 
 def _stream(client: Client, experiment: Experiment, cells: list[Cell]) -> Iterator[tuple[Cell, Result]]:
+    client.wait_for_workers(1)
+    workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    suspects = []
+    for cell, result in _in_flight(client, experiment, cells, AHEAD * workers):
+        if result is None:
+            suspects.append(cell)
+        else:
+            yield cell, result
+    # Dask blames every cell that a dead worker held. Alone, a cell can only be killed by itself.
+    for cell, result in _in_flight(client, experiment, suspects, 1):
+        yield cell, result or Result(error=KILLED)
+
+
+def _in_flight(
+    client: Client, experiment: Experiment, cells: list[Cell], number: int
+) -> Iterator[tuple[Cell, Result | None]]:
+    """Yield the cells as they come, ``number`` given out at a time; None for one whose workers died again and again."""
     from distributed import as_completed
 
     shapes = {name: experiment.inner_shape(name) for name in experiment.outputs}
@@ -125,34 +143,31 @@ def _stream(client: Client, experiment: Experiment, cells: list[Cell]) -> Iterat
     flying: dict[Future, Cell] = {}
 
     def submit(count: int) -> list[Future]:
-        batch = list(itertools.islice(waiting, count))
-        for cell in batch:
+        new = {}
+        for cell in itertools.islice(waiting, count):
             arguments = {**experiment.fixed, **cell.parameters, "seed": cell.seed}
             future = client.submit(
                 evaluate, experiment.function, arguments, shapes, experiment.threads, pure=False, retries=0
             )
-            flying[future] = cell
-        return list(flying)[-len(batch) :] if batch else []
+            new[future] = cell
+        flying.update(new)
+        return list(new)
 
-    client.wait_for_workers(1)
-    workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    completed = as_completed(submit(AHEAD * workers), loop=client.loop)
+    completed = as_completed(submit(number), loop=client.loop)
     for future in completed:
-        cell = flying.pop(future)
-        yield cell, _result(future)
+        yield flying.pop(future), _result(future)
         future.release()
-        for new in submit(1):
-            completed.add(new)
+        completed.update(submit(1))
 
 
-def _result(future: Any) -> Result:
-    """Return what a worker returned; a cell whose workers died again and again has failed."""
+def _result(future: Any) -> Result | None:
+    """Return what a worker returned, or None where the workers that held the cell died each time."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
     try:
         return future.result()  # type: ignore[no-any-return]
     except KilledWorker:
-        return Result(error="the worker process died each time it was tried, as it does where memory runs out")
+        return None
     except FutureCancelledError as error:
         raise ClusterError(f"the scheduler is gone ({error}); what is done is kept") from None
