@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gradrank"
-FLOORS = ["foundation", "linalg", "problem", "gradient", "report", "measurement", "command", "cli", "__main__"]
+FLOORS = [
+    "foundation",
+    "linalg",
+    "problem",
+    "gradient",
+    "report",
+    "measurement",
+    "experiments",
+    "commands",
+    "cli",
+    "__main__",
+]
 
 
 def floor(module: str) -> int | None:

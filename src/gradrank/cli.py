@@ -126,7 +126,7 @@ def measure(
 
     Without options: ν = 0.3, α = 0, n, d, m = 750, 1000, 1250, sigmoid, NTK scaling, MSE loss, triple-index target.
     """
-    from gradrank.command import Choices, measure_command
+    from gradrank.commands.measure import Choices, measure_command
 
     if weights and inner not in (None, "given"):
         raise InputError(f"network.inner: '{inner}' is not allowed together with --weights; give one of them")
@@ -169,10 +169,46 @@ def _number_or_name(text: str | None) -> float | str | None:
         return text
 
 
+@app.command()
+def sweep(
+    specification: Annotated[Path, typer.Argument(help="Sweep in TOML; see examples/sweep-*.toml.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Store for the results, a Zarr group.", show_default=False)],
+    workers: Annotated[int | None, _option(HOW, "Worker processes (as many as there are cores); of SLURM: jobs (1).")] = None,
+    scheduler: Annotated[str | None, _option(HOW, "Address of a running Dask scheduler, tcp://…")] = None,
+    cluster: Annotated[str | None, _option(HOW, "slurm: start the workers as jobs.")] = None,
+    cluster_options: Annotated[Path | None, _option(HOW, "TOML file with the options of dask_jobqueue.SLURMCluster.")] = None,
+) -> None:  # fmt: skip
+    """Measure a grid of problems on workers; stopped at any moment, the same command computes what is missing."""
+    from gradrank.commands.sweep import sweep_command
+    from gradrank.experiments.cluster import Where
+
+    if cluster not in (None, "slurm"):
+        raise InputError(f"cluster: '{cluster}' is not allowed; give slurm")
+    if (cluster is None) != (cluster_options is None):
+        raise InputError("cluster: give --cluster slurm together with --cluster-options FILE.toml, and only then")
+    sweep_command(specification, output, Where(workers, scheduler, cluster_options))
+
+
+@app.command()
+def report(
+    store: Annotated[Path, typer.Argument(help="Store that `gradrank sweep` wrote.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the figures and a page.", show_default=False)],
+    variable: Annotated[list[str] | None, typer.Option(help="Output to draw; may be repeated (all).", show_default=False)] = None,
+    x: Annotated[str | None, typer.Option("--x", help="Axis along x (the longest one of numbers).", show_default=False)] = None,
+    curves: Annotated[str | None, typer.Option(help="Axis that makes curves (the shortest other).", show_default=False)] = None,
+    where: Annotated[list[str] | None, typer.Option(help="AXIS=VALUE, a slice; may be repeated.", show_default=False)] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report in that folder.")] = False,
+) -> None:  # fmt: skip
+    """Draw the results of a sweep: means over seeds with standard errors, one figure for each output."""
+    from gradrank.commands.sweep import report_command
+
+    report_command(store, output, variables=variable or (), x=x, curves=curves, where=where or (), overwrite=overwrite)
+
+
 @app.command("list")
 def list_names() -> None:
     """List data sets, activations, losses, targets and inner weights by name."""
-    from gradrank.command import list_command
+    from gradrank.commands.names import list_command
 
     list_command()
 
@@ -180,6 +216,6 @@ def list_names() -> None:
 @app.command()
 def template() -> None:
     """Print a problem file with every field at its default, to be edited: gradrank template > my.toml."""
-    from gradrank.command import template_text
+    from gradrank.commands.names import template_text
 
     typer.echo(template_text(), nl=False)

@@ -3,67 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradrank.foundation.errors import GradrankError, InputError, StorageError
+from gradrank.foundation.errors import InputError
 from gradrank.measurement.drawing import combined_page, page, pictures
 from gradrank.measurement.ensemble import ENSEMBLE_SCHEMA, Ensemble
 from gradrank.measurement.labelled import arrays_of, dataset
 from gradrank.measurement.record import SCHEMA, Measurement, measurement_from_parts
+from gradrank.report.folder import PAGE, write_whole
 
-BODY, ARRAYS, PAGE, SEEDS = "measurement.json", "arrays.zarr", "index.html", "seeds"
-CONTENTS = ".gradrank-contents"  # names what a result consists of: only that is ever replaced
-
-
-def check_writable(directory: Path, *, overwrite: bool) -> Path:
-    """Refuse a folder that could not be written at the end, before anything is computed; return its resolved path.
-
-    Raises
-    ------
-    InputError
-        If the path is a file or lies under one, or the folder holds something: without ``overwrite`` anything, with it
-        anything but an earlier result.
-    StorageError
-        If the disk refuses a folder there.
-    """
-    try:
-        target = directory.resolve()
-        if target.exists() and not target.is_dir():
-            raise InputError(f"output: '{directory}' is a file; give the name of a folder")
-        present = {entry.name for entry in target.iterdir()} if target.is_dir() else set()
-        _check_contents(directory, target, present, overwrite=overwrite)
-        parent = next(folder for folder in (target.parent, *target.parents) if folder.exists())
-        if not parent.is_dir():
-            raise InputError(f"output: '{directory}' lies under the file '{parent}'; give another folder")
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-"[:100], dir=parent):
-            return target
-    except OSError as error:
-        if isinstance(error, GradrankError):
-            raise
-        raise StorageError(f"output: '{directory}' cannot be written ({error.strerror})") from None
-
-
-def _check_contents(directory: Path, target: Path, present: set[str], *, overwrite: bool) -> None:
-    if not present:
-        return
-    if not overwrite:
-        raise InputError(f"output: '{directory}' is not empty; give another folder, or --overwrite (overwrite=True)")
-    manifest = target / CONTENTS
-    known = {CONTENTS, *manifest.read_text(encoding="utf-8").splitlines()} if manifest.is_file() else set()
-    if foreign := sorted(present - known):
-        raise InputError(
-            f"output: '{directory}' holds '{foreign[0]}', which is no part of an earlier result; give another folder"
-        )
+BODY, ARRAYS, SEEDS = "measurement.json", "arrays.zarr", "seeds"
 
 
 def save(result: Measurement | Ensemble, directory: Path, *, overwrite: bool = False) -> Path:
     """Write a result to a folder and return the path of its page; see `Measurement.save`."""
-    return _whole(directory, overwrite, lambda folder: _write(result, folder))
+    return write_whole(directory, overwrite, lambda folder: _write(result, folder))
 
 
 def write_page(
@@ -84,28 +40,7 @@ def write_page(
             titled[title] = (result, _write(result, folder / str(index)))
         (folder / PAGE).write_text(combined_page(titled), encoding="utf-8")
 
-    return _whole(Path(directory), overwrite, write)
-
-
-def _whole(directory: Path, overwrite: bool, write: Callable[[Path], object]) -> Path:
-    """Let ``write`` fill a folder beside ``directory``, then move it into place; return the page's path."""
-    target = check_writable(directory, overwrite=overwrite)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-"[:100], suffix=".partial", dir=target.parent))
-    except OSError as error:
-        raise StorageError(f"output: '{directory}' cannot be written ({error.strerror})") from None
-    try:
-        write(partial)
-        names = sorted(entry.name for entry in partial.iterdir())
-        (partial / CONTENTS).write_text("\n".join(names) + "\n", encoding="utf-8")
-        partial.chmod(0o777 & ~_umask())
-        _move_into_place(partial, target)
-    except OSError as error:
-        raise StorageError(f"output: '{directory}' cannot be written ({error.strerror or error})") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return target / PAGE
+    return write_whole(Path(directory), overwrite, write)
 
 
 def load(directory: str | Path) -> Measurement | Ensemble:
@@ -151,27 +86,6 @@ def _write(result: Measurement | Ensemble, folder: Path) -> dict[str, bytes]:
 def _write_arrays(one: Measurement, folder: Path) -> None:
     # Consolidated metadata is not part of the Zarr v3 specification.
     dataset(one).to_zarr(folder / ARRAYS, zarr_format=3, consolidated=False)
-
-
-def _move_into_place(partial: Path, target: Path) -> None:
-    """Rename the finished folder to ``target``; an earlier result there is set aside first and removed afterwards."""
-    if not target.exists():
-        partial.replace(target)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-"[:100], suffix=".old", dir=target.parent))
-    target.replace(aside)
-    try:
-        partial.replace(target)
-    except BaseException:
-        aside.replace(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _body(path: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""What the commands do, a module each; `gradrank.cli` parses and calls them."""
