@@ -30,6 +30,13 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def pdf(figure: Figure) -> bytes:
+    """Render a figure as PDF, the same bytes at any time."""
+    buffer = io.BytesIO()
+    styled(lambda: figure.savefig(buffer, format="pdf", metadata={"CreationDate": None}))
+    return buffer.getvalue()
+
+
 @dataclass(frozen=True, eq=False)
 class Expectation:
     """A predicted spectrum: a curve of the number density, the bulk's upper edge, and the outliers."""
@@ -91,6 +98,16 @@ def singular_value_panel(
     axes.set_xlim(min(span) / 1.3, max(span) * 1.3)
     axes.set_xlabel("singular value")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
+
+
+def spectrum_panel(axes: Axes, values: np.ndarray, leading: int = 4) -> None:
+    """Draw the histogram of descending values on a logarithmic axis, the leading ones as ticks; zeros are left out."""
+    shown = values[values > values[0] * 1e-4]
+    bins = np.geomspace(shown[-1] * 0.999, shown[0] * 1.1, 60).tolist()
+    axes.hist(shown, bins=bins, color="0.75", edgecolor="0.5", linewidth=0.3)
+    axes.plot(shown[:leading], np.zeros(len(shown[:leading])), "|", color="0.0", markersize=12, clip_on=False)
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=2)
 
 
 def alignment_panel(
