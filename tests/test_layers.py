@@ -11,6 +11,7 @@ FLOORS = [
     "linalg",
     "problem",
     "gradient",
+    "flow",
     "report",
     "measurement",
     "experiments",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gradrank.version import __version__
 
 if TYPE_CHECKING:
+    from gradrank.flow.training.descent import Descent as Descent
+    from gradrank.flow.training.descent import train as train
     from gradrank.foundation.errors import GradrankError as GradrankError
     from gradrank.foundation.errors import InputError as InputError
     from gradrank.gradient.beta import BetaEstimate as BetaEstimate
@@ -59,6 +61,7 @@ _HOME = {
     "BetaEstimate": "gradient.beta",
     "DataSetInputs": "problem.real_inputs",
     "Decomposition": "gradient.decomposition",
+    "Descent": "flow.training.descent",
     "Draw": "problem.draw",
     "Ensemble": "measurement.ensemble",
     "Exponents": "gradient.exponents",
@@ -92,6 +95,7 @@ _HOME = {
     "predict_spectrum": "gradient.spectrum_prediction",
     "regime": "gradient.regime",
     "show": "measurement.terminal",
+    "train": "flow.training.descent",
     "write_page": "measurement.storage",
 }
 __all__ = [*_HOME, "__version__"]
