@@ -13,7 +13,7 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
-from gradrank.reproduce.problems import PAPER, sizes, synthetic
+from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
 from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
 from gradrank.reproduce.statistics import mean_and_error
 
@@ -91,7 +91,7 @@ def claims(data: Data) -> Sequence[Claim]:
         found.append(_count(below, 1, f"one outlier for ν < ¼, sigmoid, {loss}, W uniform"))
         above = values.sel(activation="sigmoid", loss=loss, inner="aligned", nu=[0.25, 0.375])
         found.append(_count(above, 2, f"two outliers for ¼ ≤ ν < ½, sigmoid, {loss}, W aligned"))
-    if values.sizes["index"] == PAPER[1]:
+    if size_of(one) == PAPER:
         ratios = values.sel(activation="sigmoid", loss="mse") / remainder.sel(activation="sigmoid", loss="mse")
         wanted = [("sphere", 0.0, 1, 37.3, 3.0), ("sphere", 0.0, 2, 0.988, 0.010)]
         wanted += [

@@ -11,7 +11,7 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
-from gradrank.reproduce.problems import PAPER, sizes, synthetic
+from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
 from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
 from gradrank.reproduce.statistics import mean_and_error
 
@@ -76,7 +76,7 @@ def claims(data: Data) -> Sequence[Claim]:
     for smooth in ACTIVATIONS[1:]:
         mean, error = mean_and_error(ratio.sel(activation=smooth) / ratio.sel(activation="relu"))
         found.append(Claim(f"‖S₁‖/‖E‖ of {smooth} over that of ReLU", f"{LRG}, figure 2", mean, error, 2.0, ">"))
-    if one.sizes["index"] == PAPER[1]:
+    if size_of(one) == PAPER:
         for activation, (expected, scatter) in MEASURED.items():
             mean, error = mean_and_error(ratio.sel(activation=activation))
             source = f"{LRG}, figure 2; value measured with this library"

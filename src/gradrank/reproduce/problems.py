@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import xarray
 
 from gradrank.problem.network import TwoLayer
 from gradrank.problem.problem import Problem
@@ -15,6 +18,11 @@ PAPER, QUICK = (750, 1000, 1250), (300, 400, 500)
 def sizes(quick: bool) -> list[int]:
     """Return (n, d, m) as a list, which can be written down."""
     return list(QUICK if quick else PAPER)
+
+
+def size_of(results: xarray.Dataset) -> tuple[int, ...]:
+    """Return the (n, d, m) that an experiment was run at."""
+    return tuple(json.loads(results.attrs["specification"])["fixed"]["size"])
 
 
 def synthetic(

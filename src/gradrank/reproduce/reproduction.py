@@ -78,6 +78,8 @@ def reproduce(
         If the folder holds the results of another version of the figure (the quick one, say).
     StorageError, ClusterError, Interrupted
         As `run`.
+    IncompleteError
+        If every cell of an experiment failed.
     """
     target = Path(folder)
     experiments = one.experiments(quick)
@@ -86,6 +88,8 @@ def reproduce(
         path = target / f"{name}.zarr"
         seen = None if on_progress is None else (lambda progress, name=name: on_progress(name, progress))
         outcome = run(experiment, path, where, seen)
+        if len(outcome.failed) == outcome.total:
+            outcome.check()
         missing += len(outcome.failed)
         with xarray.open_zarr(path) as opened:
             data[name] = opened.load()
