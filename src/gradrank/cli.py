@@ -205,6 +205,25 @@ def report(
     report_command(store, output, variables=variable or (), x=x, curves=curves, where=where or (), overwrite=overwrite)
 
 
+@app.command()
+def reproduce(
+    figure: Annotated[str | None, typer.Argument(help="Name of a figure (--list), or all.", show_default=False)] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is, what it shows and what it costs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller version, under 40 seconds each on two cores.")] = False,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder with a folder for each figure.")] = Path("reproduced"),
+    workers: Annotated[int | None, _option(HOW, "Worker processes (as many as there are cores).")] = None,
+    scheduler: Annotated[str | None, _option(HOW, "Address of a running Dask scheduler, tcp://…")] = None,
+) -> None:  # fmt: skip
+    """Re-run the papers' figures and check their claims; stopped at any moment, the same command goes on."""
+    from gradrank.commands.reproduce import list_reproductions, reproduce_command
+    from gradrank.experiments.cluster import Where
+
+    if list_:
+        list_reproductions()
+    else:
+        reproduce_command(figure, output, Where(workers, scheduler), quick=quick)
+
+
 @app.command("list")
 def list_names() -> None:
     """List data sets, activations, losses, targets and inner weights by name."""

@@ -47,12 +47,13 @@ def sweep_command(specification: Path, output: Path, where: Where) -> None:
 
 def watched(experiment: Experiment, output: Path, where: Where) -> Outcome:
     """Run an experiment under a progress bar, which is on stderr and for terminals only."""
-    with _bar(experiment.name) as show:
+    with progress_bar(experiment.name) as show:
         return run(experiment, output, where, show)
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Callable[[Status], None]]:
+def progress_bar(name: str) -> Iterator[Callable[[Status], None]]:
+    """Show the cells done, their rate and the remaining time, on stderr and for terminals only."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

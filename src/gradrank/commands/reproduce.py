@@ -1,0 +1,63 @@
+"""`gradrank reproduce`: the papers' figures, with their claims checked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from gradrank.commands.sweep import progress_bar
+from gradrank.experiments.cluster import Where
+from gradrank.foundation.errors import IncompleteError, InputError, unusable
+from gradrank.foundation.names import allowed_names
+from gradrank.measurement.terminal import console
+from gradrank.report.claims import claims_table
+from gradrank.report.tables import Table
+from gradrank.reproduce.catalogue import CATALOGUE
+from gradrank.reproduce.reproduction import Reproduced, reproduce
+
+
+def list_reproductions() -> None:
+    """Print a line for every figure."""
+    to = console()
+    rows = [[one.name, one.shows, one.cost] for one in CATALOGUE.values()]
+    to.print(Table("", ["name", "what it shows", "quick | full"], rows).rich(fold=True))
+
+
+def reproduce_command(figure: str | None, output: Path, where: Where, *, quick: bool) -> None:
+    """Reproduce one figure, or all, each in a folder of its own.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure.
+    IncompleteError
+        If a claim does not hold or a cell failed; the others are done first.
+    """
+    if figure is None:
+        raise InputError(f"figure: is missing; give one of {', '.join(CATALOGUE)}, or all")
+    if figure != "all" and figure not in CATALOGUE:
+        raise unusable("figure", figure, allowed_names(figure, [*CATALOGUE, "all"]))
+    names = list(CATALOGUE) if figure == "all" else [figure]
+    done = [_one(name, output / name, where, quick) for name in names]
+    failing = [one.name for one in done if not one.holds]
+    if len(done) > 1:
+        held = sum(claim.holds for one in done for claim in one.claims)
+        console().print(f"\n{held} of {sum(len(one.claims) for one in done)} claims hold in {len(done)} figures")
+    if failing:
+        raise IncompleteError(f"not everything holds in {', '.join(failing)}; see claims.json and index.html there")
+
+
+def _one(name: str, folder: Path, where: Where, quick: bool) -> Reproduced:
+    start = time.perf_counter()
+    with progress_bar(name) as show:
+        found = reproduce(CATALOGUE[name], folder, quick=quick, where=where, on_progress=lambda _, status: show(status))
+    held = sum(claim.holds for claim in found.claims)
+    to = console()
+    to.print(
+        f"{name}: {held} of {len(found.claims)} claims hold, {time.perf_counter() - start:.0f} s: {folder / 'index.html'}",
+        soft_wrap=True,
+    )
+    failing = [claim for claim in found.claims if not claim.holds]
+    if failing:
+        to.print(claims_table(failing, "not borne out").rich(fold=True))
+    return found
