@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
 from gradrank.reproduce.statistics import mean_and_error
 
 ACTIVATIONS = ["sigmoid", "tanh", "relu"]
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "mnist": {"name": "mnist-5k", "standardise": "symmetric-range"},
     "mnist, τ² = 100": {"name": "mnist-5k", "standardise": "symmetric-range", "input_noise": 100.0},
     "digits": {"name": "digits", "standardise": "zscore"},
@@ -32,7 +33,7 @@ def cell(n: int, m: int, case: str, activation: str, seed: int) -> dict[str, obj
     """Return |⟨u₁, ·⟩| for the leading direction q of the data and for the residue, one digit against the others."""
     chosen = CASES[case]
     inputs = DataSetInputs(
-        name=str(chosen["name"]),
+        name=chosen["name"],
         n=n,
         standardise=chosen["standardise"],
         constant_columns="zero" if chosen["standardise"] == "zscore" else "error",
@@ -41,9 +42,7 @@ def cell(n: int, m: int, case: str, activation: str, seed: int) -> dict[str, obj
         inputs=inputs,
         targets="one-vs-rest",
         network=TwoLayer(m=m, activation=activation),
-        regularisers=Regularisers(
-            input_noise=float(chosen.get("input_noise", 0.0)), jacobian=float(chosen.get("jacobian", 0.0))
-        ),
+        regularisers=Regularisers(input_noise=chosen.get("input_noise", 0.0), jacobian=chosen.get("jacobian", 0.0)),
     )
     found = decompose(problem.draw(seed)).alignments(k=1)
     return {"alignment": [found.left[name][0] for name in DIRECTIONS], "chance": found.chance_left}
