@@ -102,19 +102,21 @@ class Run:
         """Let one tracker look. What fails at its first look is a wrong tracker; later it is the run that went astray."""
         tracker = self.trackers[index]
         try:
-            append(self.series, tracker.record(state), tracker.dims, index, self.step)
+            recorded = tracker.record(state)
         except GradrankError as error:
             if all(one.owner != index for one in self.series.values()):
                 raise
-            self._stop(str(error))
+            self._stop(f"{type(tracker).__name__} fails ({error})", "")
+            return
+        append(self.series, recorded, tracker.dims, index, self.step)
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: str, advice: str = "; give a smaller rate") -> None:
         """End the run early with a reason; at step 0 there is no run to keep."""
         if self.step == 0:
             raise InputError(
                 f"draw: {reason} before the first step; give smaller inputs or labels, or a smaller scaling"
             )
-        self.ended, self.status = True, f"stopped at step {self.step}: {reason}; give a smaller rate"
+        self.ended, self.status = True, f"stopped at step {self.step}: {reason}{advice}"
 
     def _with(self, W: torch.Tensor) -> Draw:
         """Return the draw with other inner weights, which no longer count as random."""
