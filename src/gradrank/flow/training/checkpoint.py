@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,10 +75,10 @@ def load(path: Path, identity: Mapping[str, str]) -> Checkpoint | None:
     if not path.exists():
         return None
     try:
-        body = torch.load(path, map_location="cpu", weights_only=True)
+        body = torch.load(path, map_location="cpu", weights_only=True) if zipfile.is_zipfile(path) else None
     except OSError as error:
         raise InputError(f"checkpoint: '{path}' cannot be read ({error.strerror}); give another file") from None
-    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile):
+    except Exception:  # torch reports a damaged or foreign archive in any way
         raise _foreign(path) from None
     if not isinstance(body, dict) or body.get("format") != FORMAT or not isinstance(body.get("identity"), dict):
         raise _foreign(path)
