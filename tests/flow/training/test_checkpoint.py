@@ -1,5 +1,8 @@
 """A run that was interrupted ends with the same bits; a file of another run is refused."""
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -135,3 +138,35 @@ def test_a_failed_write_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: 
         gr.train(draw, descent, [*TRACKERS, Interrupting()], checkpoint=path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+KILLED = """
+import os, signal, sys
+import gradrank as gr
+from gradrank.flow.training import checkpoint
+import torch
+class Saves:
+    count = 0
+def save(body, file):
+    Saves.count += 1
+    if Saves.count == 2:
+        file.write(b"half of it")
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    original(body, file)
+original, torch.save = torch.save, save
+draw = gr.Problem(inputs=gr.SpikedGaussian(n=60, d=80), network=gr.TwoLayer(m=100)).draw(0)
+gr.train(draw, gr.Descent(steps=25), checkpoint=sys.argv[1])
+"""
+
+
+def test_killed_while_writing(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    draw = gr.Problem(inputs=gr.SpikedGaussian(n=60, d=80), network=gr.TwoLayer(m=100)).draw(0)
+    assert torch.load(path, weights_only=True)["step"] == 10
+    resumed = gr.train(draw, gr.Descent(steps=25), checkpoint=path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+    assert torch.equal(resumed.final.network.W, gr.train(draw, gr.Descent(steps=25)).final.network.W)

@@ -11,6 +11,7 @@ from scipy.linalg import subspace_angles
 
 import gradrank as gr
 from gradrank.flow.training.held_out import hold_out
+from gradrank.flow.training.leading import LeadingTriplets
 from gradrank.flow.training.schedule import At, Every
 from gradrank.flow.training.state import State
 from gradrank.flow.training.trackers import (
@@ -85,6 +86,14 @@ def test_alignments_are_those_of_the_present_decomposition() -> None:
             assert trajectory.values(f"alignment_{name}")[step] == pytest.approx(float(expected.left[name]), abs=1e-4)
     assert trajectory.values("alignment_start")[0] == pytest.approx(1.0, abs=1e-6)
     assert trajectory.values("alignment_chance")[0] == pytest.approx(math.sqrt(2 / (math.pi * 80)))
+
+
+def test_one_iteration_serves_all_trackers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    of = LeadingTriplets.of
+    monkeypatch.setattr(LeadingTriplets, "of", lambda self, G, k: asked.append(k) or of(self, G, k))
+    run(small(), Alignments(), StableRank(), TopSingularValues(3, schedule=Every(2)), steps=4)
+    assert asked == [3, 1, 3, 1, 3]
 
 
 def test_alignment_with_the_start_does_not_need_step_zero() -> None:

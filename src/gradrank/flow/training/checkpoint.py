@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from gradrank.flow.training.series import Series
 from gradrank.foundation.errors import InputError, StorageError
 
 FORMAT = 1
+PARTIAL = ".partial"
 
 
 @dataclass
@@ -50,7 +52,7 @@ def save(path: Path, checkpoint: Checkpoint, identity: Mapping[str, str]) -> Non
         for name, one in checkpoint.series.items()
     }
     body = {**vars(checkpoint), "series": series, "identity": dict(identity), "format": FORMAT}
-    partial = path.with_name(f".{path.name[:80]}-{os.getpid()}.partial")
+    partial = path.with_name(f"{_beginning(path)}{os.getpid()}{PARTIAL}")
     try:
         with partial.open("wb") as file:
             torch.save(body, file)
@@ -103,9 +105,19 @@ def _foreign(path: Path) -> InputError:
     return InputError(f"checkpoint: '{path}' is no checkpoint of a run; give another file")
 
 
-def check_folder(path: Path) -> None:
-    """Refuse a path that could not be written at the end, before anything is computed."""
+def _beginning(path: Path) -> str:
+    """Return how the name of a file begins that is not whole yet; the number of its process follows."""
+    return f".{path.name[:80]}-"
+
+
+def prepare(path: Path) -> None:
+    """Refuse a path that could not be written at the end, before anything is computed, and clear what a killed run left."""
     if path.is_dir():
         raise InputError(f"checkpoint: '{path}' is a folder; give the name of a file")
     if not path.resolve().parent.is_dir():
         raise InputError(f"checkpoint: the folder of '{path}' is not there; give a path in a folder that is")
+    for entry in path.resolve().parent.iterdir():
+        owner = entry.name.removeprefix(_beginning(path)).removesuffix(PARTIAL)
+        ours = entry.name == f"{_beginning(path)}{owner}{PARTIAL}" and owner.isdigit()
+        if ours and not psutil.pid_exists(int(owner)):
+            entry.unlink(missing_ok=True)

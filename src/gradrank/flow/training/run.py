@@ -18,7 +18,7 @@ from gradrank.flow.training.loss_gradient import fault, loss_gradient
 from gradrank.flow.training.parametrisation import parametrisation
 from gradrank.flow.training.series import Series, append
 from gradrank.flow.training.state import Start, State
-from gradrank.flow.training.trackers import Tracker
+from gradrank.flow.training.trackers import TopSingularValues, Tracker
 from gradrank.flow.training.trajectory import Trajectory
 from gradrank.foundation.errors import GradrankError, InputError
 from gradrank.linalg.products import largest_entry
@@ -66,7 +66,10 @@ class Run:
             return
         draw = self._with(W)
         due = [index for index, steps in enumerate(self.schedules) if self.step in steps]
-        state = State(self.step, draw, self.start, self.triplets)
+        asked = [
+            tracker.k for tracker in (self.trackers[index] for index in due) if isinstance(tracker, TopSingularValues)
+        ]
+        state = State(self.step, draw, self.start, self.triplets, max(asked, default=1))
         last = self.step == self.descent.steps
         # Of a run with batches only the recorded states are looked at in full: it costs as much as an epoch.
         if self.batches is None or due or last:
@@ -138,7 +141,7 @@ class Run:
 
     def _resume(self, path: Path) -> None:
         """Go on from the file where there is one."""
-        checkpoints.check_folder(path)
+        checkpoints.prepare(path)
         found = checkpoints.load(path, self.identity)
         if found is None:
             return

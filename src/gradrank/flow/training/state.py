@@ -39,11 +39,12 @@ class Start:
 class State:
     """The network after ``step`` steps. Tensors are not to be changed: descent goes on with them."""
 
-    def __init__(self, step: int, draw: Draw, start: Start, triplets: LeadingTriplets) -> None:
+    def __init__(self, step: int, draw: Draw, start: Start, triplets: LeadingTriplets, most: int = 1) -> None:
         self.step = step
         self.draw = draw  # with the present weights; XWᵀ, outputs and residue stay with it
         self.start = start
         self._triplets = triplets
+        self._most = most  # triplets that some tracker of this step will ask for: one iteration then serves all
         self._leading: Spectrum | None = None
 
     @property
@@ -76,5 +77,5 @@ class State:
             If k is below 1 or above min(d, m).
         """
         if self._leading is None or not 1 <= k <= len(self._leading):
-            self._leading = self._triplets.of(self.gradient, k)
+            self._leading = self._triplets.of(self.gradient, max(k, self._most) if k > 0 else k)
         return self._leading.first(k)
