@@ -37,5 +37,5 @@ $(READY): pyproject.toml constraints.txt
 		{ rm -rf $(VENV); echo "this Python has no venv module; on Debian: apt install python3-venv"; exit 1; }
 	@echo "installing the pinned packages into $(VENV), about 2 minutes …"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt hatchling editables
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[data,parquet,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[cluster,data,parquet,dev]'
 	@touch $(READY)

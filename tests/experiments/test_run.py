@@ -61,6 +61,7 @@ def test_results_progress_and_a_second_call(tmp_path: Path) -> None:
     assert len(seen) == 12
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_the_number_of_workers(tmp_path: Path, norms: np.ndarray) -> None:
     run(real(), tmp_path / "s.zarr", TWO).check()
     data = xarray.open_zarr(tmp_path / "s.zarr")
@@ -110,6 +111,7 @@ def test_a_worker_killed_in_mid_run(tmp_path: Path) -> None:
     assert data["y"].values.tolist() == [[10.0 * a, 10.0 * a + 1] for a in range(8)]
 
 
+@pytest.mark.slow
 def test_a_cell_that_always_kills_its_worker_has_failed(tmp_path: Path) -> None:
     outcome = run(experiment("kills_its_worker", [0, 1, 2]), tmp_path / "s.zarr", Where(workers=1))
     failed = {cell.index: message for cell, message in outcome.failed}
@@ -139,6 +141,7 @@ def interrupted(path: Path, signal_number: int, script: Path) -> subprocess.Pope
     return process
 
 
+@pytest.mark.slow
 def test_the_main_process_killed_and_started_again(tmp_path: Path, norms: np.ndarray) -> None:
     path = tmp_path / "s.zarr"
     process = interrupted(path, signal.SIGKILL, tmp_path / "main.py")
@@ -151,6 +154,7 @@ def test_the_main_process_killed_and_started_again(tmp_path: Path, norms: np.nda
     assert xarray.open_zarr(path)["norm"].values.tobytes() == norms.tobytes()
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_is_there_and_how_to_go_on(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
     process = interrupted(path, signal.SIGINT, tmp_path / "main.py")
