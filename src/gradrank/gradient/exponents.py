@@ -16,6 +16,7 @@ from gradrank.linalg.small import singular_values
 from gradrank.linalg.spike_strength import strength_without_model
 
 FEWEST = 30  # eigenvalues, below which errors of order 1/n are no longer small
+TOLD_APART = 3.0  # standard errors that a spike's strength must exceed zero by
 PLAIN_ENDS = (50, 100, 200)
 CONVENTION = (
     "X is not centred. nu = ln(zeta)/ln(n) for X = X_B + zeta z q^T with z of unit variance; nu_a = nu + 1/2 is that of z of "
@@ -179,6 +180,8 @@ def _nu(
         within = "; the traces fit better with one inside the bulk" if hidden else ""
         return None, None, None, f"no spike: the largest eigenvalue does not stand off the bulk{within}"
     strength, error = found
+    if not strength > TOLD_APART * error:
+        return None, None, None, f"no spike: its strength is {strength / error:.1f} standard errors, {TOLD_APART:g} are needed"
     nu = (math.log(strength) / 2.0 + log_unit) / math.log(n)
     return nu, error / (2.0 * strength * math.log(n)), source, "ok"
 
