@@ -93,6 +93,11 @@ def test_float32_at_the_ends_of_its_range_agrees() -> None:
         assert count_spikes((G * scale).float()).count == reference.count == 1
 
 
+def neighbours_correlated(rows: int, columns: int, rho: float) -> torch.Tensor:
+    correlation = rho ** (torch.arange(columns)[:, None] - torch.arange(columns)).abs().double()
+    return normal(7, rows, columns) @ torch.linalg.cholesky(correlation).T
+
+
 def test_withheld_by_the_null_of_independent_entries() -> None:
     rng = normal(0, 60, 50)
     cases = {
@@ -101,6 +106,7 @@ def test_withheld_by_the_null_of_independent_entries() -> None:
         "NaN or infinite": torch.where(rng > 2, math.nan, rng),
         "below 20": rng[:, :15],
         "the bulk is not that of i.i.d. entries": normal(1, 2500, 300).T @ normal(2, 2500, 400),
+        "the shape of its lower part": neighbours_correlated(200, 100, 0.3),
     }
     for reason, matrix in cases.items():
         found = count_spikes(matrix)
@@ -221,6 +227,24 @@ def test_where_the_law_declines() -> None:
     assert (both.count, both.null) == (None, "none")
     assert "weight decay" in both.status
     assert "below 20" in count_spikes(two_layer(0, n=12, d=60, m=60)).status
+
+
+@pytest.mark.parametrize("kind", ["linear by small inputs", "linear", "inputs of rank 3"])
+def test_a_gradient_of_low_rank_has_no_bulk_to_count_against(kind: str) -> None:
+    """Its few values would be the bulk, and none of them a spike: 0 spikes in an exactly rank-one gradient."""
+    X = normal(0, 100, 120)
+    if kind == "inputs of rank 3":
+        X = X[:, :3] @ normal(1, 3, 120)
+    activation = (lambda x: 1.0 * x) if kind == "linear" else "tanh"
+    X = 1e-9 * X if kind == "linear by small inputs" else X
+    draw = gr.Problem(inputs=gr.ArrayInputs(X=X.numpy()), network=gr.TwoLayer(m=150, activation=activation)).draw(0)
+    found = count_spikes(draw)
+    assert (found.count, found.null) == (None, "law")
+    assert "the predicted bulk has only" in found.status
+    prediction = predict_spectrum(draw)
+    assert "too few" in prediction.status
+    compared = prediction.compare(decompose(draw).gradient.singular_values())
+    assert "too few" in compared.status
 
 
 @pytest.mark.slow

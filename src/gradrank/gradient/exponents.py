@@ -181,7 +181,8 @@ def _nu(
         return None, None, None, f"no spike: the largest eigenvalue does not stand off the bulk{within}"
     strength, error = found
     if not strength > TOLD_APART * error:
-        return None, None, None, f"no spike: its strength is {strength / error:.1f} standard errors, {TOLD_APART:g} are needed"
+        reason = f"no spike: its strength is {strength / error:.1f} standard errors, {TOLD_APART:g} are needed"
+        return None, None, None, reason
     nu = (math.log(strength) / 2.0 + log_unit) / math.log(n)
     return nu, error / (2.0 * strength * math.log(n)), source, "ok"
 

@@ -16,7 +16,7 @@ from gradrank.foundation.names import allowed_names
 from gradrank.gradient.decomposition import Decomposition, decompose
 from gradrank.gradient.spectrum_prediction import SpectrumPrediction, predict_spectrum
 from gradrank.linalg.factored import Factored
-from gradrank.linalg.noise_nulls import distance_from_noise, largest_of_noise, rank_deficient
+from gradrank.linalg.noise_nulls import distance_from_noise, largest_of_noise, rank_deficient, shape_of_noise
 from gradrank.linalg.operators import Dense, Operator
 from gradrank.linalg.product_null import product_null
 from gradrank.linalg.spectrum import Spectrum
@@ -29,6 +29,7 @@ FIT, FIT_PER_VALUE = (
     0.005,
     6.0,
 )  # largest distance of the bulk from its law: 5/M is the most seen in 1500 noise matrices
+SHAPE = 1e-4  # p-value of the shape of the bulk below which the entries are not i.i.d.
 
 LAW = (
     "columns of the gradient independent given inputs and residue (neurons drawn independently of the data); "
@@ -93,8 +94,10 @@ def count_spikes(
       spikes the rest is taken as an (N − k)×(M − k) noise.
 
     Withheld, with the reason: for fewer than 20 rows, columns or samples (at 20×20 the level of 1 % is 1.1 %, at 10×10
-    1.3 %); by "iid" for a matrix that is rank deficient to its precision, or whose bulk is not Marchenko and Pastur's (a
-    product of noises is not); for zeros; for entries that are not finite; for more than 96 spikes, or half the smaller side.
+    1.3 %); by "law" where the predicted bulk has fewer than 20 values, as for a gradient of low rank, or its edge is not
+    known; by "iid" for a matrix that is rank deficient to its precision, or whose bulk is not Marchenko and Pastur's (a
+    product of noises is not; weak correlations of columns or rows are seen as well as `shape_of_noise` says, weaker ones
+    pass and may count as spikes); for zeros; for entries that are not finite; for more than 96 spikes, or half the smaller side.
 
     Parameters
     ----------
@@ -156,8 +159,10 @@ def _by_law(
         except (InputError, ConvergenceError) as error:
             reason = str(error)
     if prediction is not None:
-        leading = _leading(lambda: _gradient(G), known)
         rests_on, edge = LAW + prediction.method, prediction.upper_edge
+        if prediction.edge_doubt:
+            return _withheld("law", level, rests_on, prediction.edge_doubt)
+        leading = _leading(lambda: _gradient(G), known)
         return _sequence("law", level, rests_on, leading, prediction.edge_p_value, edge, min(draw.shape))
     if null == "law":
         return _withheld("law", level, LAW + "Silverstein's law", reason)
@@ -212,6 +217,10 @@ def _by_entries(operator: Operator, level: float) -> SpikeCount:
     distance = distance_from_noise(values[k:], N - k, test.scale)
     if distance > FIT + FIT_PER_VALUE / M:
         reason = f"the bulk is not that of i.i.d. entries: its distribution is off by {distance:.3f}"
+        return _withheld("iid", level, IID, reason)
+    shape = shape_of_noise(values[k:], N - k)
+    if shape < SHAPE:
+        reason = f"the bulk is not that of i.i.d. entries: the shape of its lower part has p = {shape:.1e}"
         return _withheld("iid", level, IID, reason)
     return SpikeCount(
         k, "iid", level, tuple(p_values), tuple(float(v) * unit for v in values[:k]), test.edge * unit, IID
