@@ -96,8 +96,9 @@ def count_spikes(
     Withheld, with the reason: for fewer than 20 rows, columns or samples (at 20×20 the level of 1 % is 1.1 %, at 10×10
     1.3 %); by "law" where the predicted bulk has fewer than 20 values, as for a gradient of low rank, or its edge is not
     known; by "iid" for a matrix that is rank deficient to its precision, or whose bulk is not Marchenko and Pastur's (a
-    product of noises is not; correlations of columns or rows are seen by `shape_of_noise`, those of neighbours from 0.1 on
-    at 1000×100 but at 200×100 not always those of 0.3: what passes may count as spikes); for zeros; for entries that are not finite; for more than 96 spikes, or half the smaller side.
+    product of noises is not; correlations of neighbouring rows or columns are seen by `shape_of_noise` from 0.15 on at
+    1000×100, but at 200×100 not always those of 0.3: what passes may count as spikes); for zeros; for entries that are not
+    finite; for more than 96 spikes, or half the smaller side.
 
     Parameters
     ----------
