@@ -106,7 +106,7 @@ def test_withheld_by_the_null_of_independent_entries() -> None:
         "NaN or infinite": torch.where(rng > 2, math.nan, rng),
         "below 20": rng[:, :15],
         "the bulk is not that of i.i.d. entries": normal(1, 2500, 300).T @ normal(2, 2500, 400),
-        "the shape of its lower part": neighbours_correlated(1000, 100, 0.15),
+        "the shape of its lower part": neighbours_correlated(400, 200, 0.2),
     }
     for reason, matrix in cases.items():
         found = count_spikes(matrix)
