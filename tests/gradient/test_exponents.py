@@ -188,6 +188,7 @@ def test_strict_json() -> None:
         (np.ones((1, 5)), r"X: the shape \(1, 5\)"),
         (np.full((3, 3), np.nan), "X: 9 entries are NaN or infinite"),
         (np.ones((3, 3), dtype=complex), "X: entries of type complex128"),
+        ([[1.0, 2.0], [3.0]], "X: is not a matrix of numbers; give rows of one length"),
     ],
 )
 def test_bad_input_is_named(X: np.ndarray, message: str) -> None:

@@ -141,7 +141,10 @@ def _matrix(X: ArrayLike | torch.Tensor) -> NDArray[np.float64]:
         dense = X.detach().to_dense() if X.layout != torch.strided else X.detach()
         array = (dense.double() if dense.is_floating_point() else dense).cpu().numpy()
     else:
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError:  # rows of different lengths
+            raise InputError("X: is not a matrix of numbers; give rows of one length") from None
     if array.dtype.kind not in "fiub":
         raise InputError(f"X: entries of type {array.dtype} are not allowed; give real numbers")
     if array.ndim != 2 or min(array.shape) < 2:

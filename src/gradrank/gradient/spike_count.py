@@ -215,13 +215,13 @@ def _by_entries(operator: Operator, level: float) -> SpikeCount:
             break
     else:
         return _withheld("iid", level, IID, f"more than {k} singular values above the edge: this is no low rank")
-    distance = distance_from_noise(values[k:], N - k, test.scale)
-    if distance > FIT + FIT_PER_VALUE / M:
-        reason = f"the bulk is not that of i.i.d. entries: its distribution is off by {distance:.3f}"
-        return _withheld("iid", level, IID, reason)
     shape = shape_of_noise(values[k:], N - k)
     if shape < SHAPE:
         reason = f"the bulk is not that of i.i.d. entries: the shape of its lower part has p = {shape:.1e}"
+        return _withheld("iid", level, IID, reason)
+    distance = distance_from_noise(values[k:], N - k, test.scale)
+    if distance > FIT + FIT_PER_VALUE / M:
+        reason = f"the bulk is not that of i.i.d. entries: its distribution is off by {distance:.3f}"
         return _withheld("iid", level, IID, reason)
     return SpikeCount(
         k, "iid", level, tuple(p_values), tuple(float(v) * unit for v in values[:k]), test.edge * unit, IID
