@@ -13,7 +13,7 @@ import torch
 from gradrank.foundation.errors import InputError
 from gradrank.foundation.random import stream, unit_rows
 from gradrank.gradient.decomposition import decompose
-from gradrank.gradient.setting import Setting, setting_of_draw
+from gradrank.gradient.setting import Setting, plain_setting, setting_of_draw
 from gradrank.gradient.spectrum_prediction import SpectrumPrediction, predict_spectrum
 from gradrank.problem.draw import Draw
 from gradrank.problem.network import TwoLayer
@@ -244,7 +244,9 @@ def test_the_edge_p_value_falls(sampled: bool) -> None:
     p = np.array([prediction.edge_p_value(float(at)) for at in x])
     assert ((p >= 0) & (p <= 1)).all()
     assert (np.diff(p) <= 0).all()
-    assert (p[0], p[-1]) == (pytest.approx(1.0, abs=1e-3), pytest.approx(0.0, abs=1e-6))
+    # The deviation of three simulated tops is Student's with two degrees of freedom: no p-value from it is tiny.
+    assert p[-1] < (1e-2 if sampled else 1e-6)
+    assert p[0] == pytest.approx(1.0, abs=3e-2 if sampled else 1e-3)
     assert 0.05 < prediction.edge_p_value(prediction.upper_edge) < 0.3  # 1 − F₁(0) = 0.17 but for O(m^(−1/3))
 
 
@@ -320,6 +322,32 @@ def test_outliers_of_other_problems(nu: float, name: str, alpha: float) -> None:
 def test_outliers_of_a_large_spike(name: str) -> None:
     source = draw(0.75, name, seed=1)
     check_outliers(source, predict_spectrum(source), 24, position=0.03)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("tanh", 10.0), ("tanh", 300.0), ("sigmoid", 1000.0)])
+def test_inputs_so_large_that_neurons_saturate_on_most_samples(name: str, factor: float) -> None:
+    """A neuron's column is a sum over few samples: it scatters, and the law's edge is too low."""
+    n, d, m = 200, 260, 330
+    X, r = factor * torch.from_numpy(stream(0, "X").standard_normal((n, d))), stream(0, "r").standard_normal(n)
+    fields: dict[str, Any] = {"residue": torch.from_numpy(r), "activation": name, "scale": m**-0.5, "m": m}
+    prediction = predict_spectrum(X, **fields)
+    assert "simulated networks (the columns scatter" in prediction.method
+    setting = plain_setting(X, **fields)
+    values = [torch.linalg.svdvals(G) for G in gradients(setting, 20, seed=5)]
+    mean = torch.stack(values).mean(dim=0)
+    assert prediction.compare(mean).ks < 0.03  # type: ignore[operator]
+    plain = predict_spectrum(X, conditioning="none", **fields)
+    assert plain.method == "Silverstein's law"
+    assert "scatter too much" in plain.status
+    assert plain.upper_edge < prediction.upper_edge
+    p = [prediction.edge_p_value(float(v[len(prediction.outliers)])) for v in values]
+    assert sum(value <= 0.01 for value in p) <= 2
+
+
+def test_an_activation_that_is_flat_at_all_inputs_has_no_spectrum() -> None:
+    X = 1e12 * torch.from_numpy(stream(0, "X").standard_normal((60, 80)))
+    with pytest.raises(InputError, match="σ′ is zero on all samples"):
+        predict_spectrum(X, residue=torch.ones(60), activation="tanh", scale=0.1, m=70)
 
 
 def test_outliers_one_per_cent_apart_are_both_found() -> None:
@@ -428,7 +456,7 @@ def test_tiny_shapes_are_a_rough_guide(shape: tuple[int, int, int], kind: str) -
         X, residue=np.ones(n), activation="tanh", scale=0.1, m=m, conditioning=kind, draws=3, classes=2
     )
     assert found.size == min(shape)
-    assert found.status == "min(n, d, m) < 50: the limit is a rough guide"
+    assert "too few for a law; min(n, d, m) < 50: the limit is a rough guide" in found.status
     assert (float(found.cdf(-1e-300)), float(found.cdf(1e9))) == (0.0, 1.0)
     assert float(found.cdf(0.0)) == pytest.approx(0.0, abs=1e-12)
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
+from scipy.special import ndtri, stdtr
 
 from gradrank.linalg.gaussian_columns import SampledSpectrum
 from gradrank.linalg.outliers import Separation
@@ -83,7 +84,9 @@ class SampledBulk:
         self._values, self._scale = sample.values[:, count:], scale
         tops = sample.bulk_tops**2  # in units of scale², as centre and width are: no square leaves the number range
         # The law of Tracy and Widom with the mean and the deviation of the sample.
-        self.width = float(tops.std(ddof=1)) / math.sqrt(VARIANCE)
+        self._draws = len(tops)
+        rounding = float(np.finfo(np.float64).eps * tops.max())
+        self.width = max(float(tops.std(ddof=1)), rounding) / math.sqrt(VARIANCE)
         self.centre = float(tops.mean()) - MEAN * self.width
 
     @property
@@ -112,8 +115,14 @@ class SampledBulk:
         return np.where(inside, curve(np.clip(at, positions[0], positions[-1])), 0.0) / self._scale
 
     def p_value(self, x: float) -> float:
-        """Return 1 − F₁((x² − c)/s), with c and s from the simulated largest bulk values."""
-        return float(survival(((x / self._scale) ** 2 - self.centre) / self.width))
+        """Return 1 − F₁ of (x² − c)/s, with c and s from the simulated largest bulk values and their errors counted.
+
+        Mean and deviation of k draws are uncertain: the deviate (x² − mean)/std is one of Student's, √(1 + 1/k) t of k − 1
+        degrees of freedom, for normal values. It is turned into the normal one of the same probability before F₁ is asked.
+        """
+        deviate = (((x / self._scale) ** 2 - self.centre) / self.width - MEAN) / math.sqrt(VARIANCE)
+        student = stdtr(self._draws - 1, -deviate / math.sqrt(1.0 + 1.0 / self._draws))
+        return float(survival(MEAN - math.sqrt(VARIANCE) * ndtri(student)))
 
     @cached_property
     def _curve(self) -> tuple[Reals, PchipInterpolator | None]:
