@@ -391,8 +391,9 @@ RANDOM = np.random.default_rng(0).standard_normal((8, 12))
     [
         (RANDOM, {"residue": np.zeros(8)}, "residue: all zero"),
         (np.zeros((8, 12)), {}, "all zero"),
-        (RANDOM, {"residue": np.full(8, math.nan)}, "residue: "),
-        (np.full((8, 12), math.nan), {}, "data: "),
+        (RANDOM, {"residue": np.full(8, math.nan)}, "residue: 8 entries are NaN or infinite"),
+        (np.full((8, 12), math.nan), {}, "data: 96 entries are NaN or infinite"),
+        (RANDOM, {"activation": lambda x: 0.0 * x + 1.0}, "activation: σ′ is zero on all samples"),
         (RANDOM, {"residue": np.ones(7)}, "residue: length 7"),
         (RANDOM[0], {}, "data: shape (12,)"),
         (RANDOM, {"residue": None}, "residue: "),
@@ -564,3 +565,20 @@ def test_mnist(standardise: str, name: str) -> None:
     # Standardised pixels that are hardly ever lit leave a few values below what squares resolve.
     rank = int(torch.linalg.matrix_rank(source.X))
     assert rank - 5 <= prediction.size <= rank
+
+
+def test_a_sparse_input_is_taken_as_a_dense_one() -> None:
+    X = torch.from_numpy(RANDOM)
+    options = {"residue": torch.ones(8), "activation": "tanh", "scale": 0.1, "m": 20}
+    found = (predict_spectrum(given, **options) for given in (X.to_sparse(), X))  # type: ignore[arg-type]
+    assert len({prediction.upper_edge for prediction in found}) == 1
+
+
+@pytest.mark.parametrize("conditioning", ["none", "population"])
+def test_points_that_are_not_numbers_and_values_beyond_all(conditioning: str) -> None:
+    prediction = predict_spectrum(draw(), conditioning=conditioning)
+    for law in (prediction.cdf, prediction.density):
+        assert np.isnan(law(math.nan))
+    assert prediction.density(math.inf) == 0.0
+    assert prediction.cdf(math.inf) == 1.0
+    assert prediction.compare([1e300] * prediction.size).ks == pytest.approx(1.0)

@@ -318,3 +318,25 @@ def test_counts_of_figure_1(nu: float, inner: str, strong: int) -> None:
         found = count_spikes(draw)
         assert found.edge is not None
         assert sum(value > 2 * found.edge for value in found.singular_values) == strong
+
+
+def test_what_is_known_must_belong_to_what_is_counted() -> None:
+    draw, other = two_layer(n=60, d=70, m=80), two_layer(n=61, d=70, m=80)
+    prediction = predict_spectrum(other)
+    plain = normal(0, 60, 50)
+    for call, message in (
+        (lambda: count_spikes(draw, prediction=prediction), "prediction: is for"),
+        (lambda: count_spikes(draw, prediction=5), "prediction: a int is not allowed"),  # type: ignore[arg-type]
+        (lambda: count_spikes(plain, prediction=prediction), "prediction: is not used"),
+        (lambda: count_spikes(plain, values=torch.ones(3)), "values: are not used"),
+        (lambda: count_spikes(plain, values="x"), "values: give finite"),
+        (lambda: count_spikes(decompose(draw), draw="x"), "draw: a str"),  # type: ignore[arg-type]
+        (lambda: count_spikes([[object()]]), "G: a list of no real numbers"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_sparse_matrices_are_counted_as_dense_ones() -> None:
+    plain = normal(0, 60, 50)
+    assert count_spikes(plain.to_sparse()).p_values == count_spikes(plain).p_values

@@ -38,6 +38,7 @@ from gradrank.problem.draw import Draw
 
 CONDITIONINGS = ("auto", "none", "population", "realised")
 MOVED_EDGE = 1.0  # Tracy-Widom widths that want of concentration may move the edge; below ½ for ordinary networks
+SILENT = "activation: σ′ is zero on all samples of all neurons: the gradient has no spectrum"
 LEAST_BULK = 20  # values that a bulk has
 FAR = 0.01  # distance of Gaussian columns from a simulated network, beyond its own 3/size, that is too much
 LEAST_OVERLAP, OVERLAP_ERROR = 0.9, 0.01  # mean and standard error that a simulated overlap must have to be given
@@ -87,7 +88,7 @@ class SpectrumPrediction:
         """Return the distribution function of all ``size`` singular values, outliers as steps; the shape of x."""
         at = np.asarray(x, dtype=np.float64)
         above = self.bulk.above(at) + sum((at < outlier.value).astype(np.float64) for outlier in self.outliers)
-        return np.where(at < 0, 0.0, np.clip(1.0 - above / self.size, 0.0, 1.0))
+        return np.where(np.isnan(at), np.nan, np.where(at < 0, 0.0, np.clip(1.0 - above / self.size, 0.0, 1.0)))
 
     def edge_p_value(self, x: float) -> float:
         """Return the probability that the largest singular value of the bulk exceeds x (Tracy and Widom)."""
@@ -208,6 +209,8 @@ def _by_law(columns: ColumnCovariances, draws: int, seed: int, *, plain: bool) -
     covariance = columns.covariance(0)
     eigenvalues, vectors = torch.linalg.eigh(covariance)
     population, vectors = positive_part(eigenvalues.flip(0)), vectors.flip(1)
+    if not bool((population > 0).any()):
+        raise InputError(SILENT)
     separation = separate(population, columns.setting.m)
     directions = _in_data_space(vectors[:, : separation.count], columns)
     values = columns.scale * np.sqrt(separation.positions)
@@ -229,6 +232,8 @@ def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> _Found:
     """Return the spectrum by simulated Gaussian columns of every class, or by networks where the columns are not Gaussian."""
     _require_memory_for_samples(columns, draws)
     mean, samples = gaussian_samples(columns.covariance, columns.weights, columns.setting.m, draws, seed)
+    if not bool(mean.any()):
+        raise InputError(SILENT)
     sample = sampled_spectrum(mean, samples, columns.rank)
     distance = _distance(sample, network_samples(columns, 1, seed + 1)[0])
     if distance > FAR + 3.0 / columns.rank:
@@ -243,7 +248,7 @@ def _by_networks(columns: ColumnCovariances, mean: torch.Tensor, draws: int, see
     _require_memory_for_samples(columns, draws)
     samples = network_samples(columns, draws, seed)
     if not any(bool(Y.any()) for Y in samples):
-        raise InputError("activation: σ′ is zero on all samples of all simulated neurons: the gradient has no spectrum")
+        raise InputError(SILENT)
     sample = sampled_spectrum(mean, samples, columns.rank)
     sample = replace(sample, leading=sample.values[:, : sample.directions.shape[1]])
     found = _of_sample(sample, columns, method)

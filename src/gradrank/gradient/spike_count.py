@@ -124,8 +124,11 @@ def count_spikes(
         raise unusable("null", null, allowed_names(str(null), NULLS))
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise unusable("level", level, "give a probability between 0 and 1")
+    if draw is not None and not isinstance(draw, Draw):
+        raise InputError(f"draw: a {type(draw).__name__} is not allowed; give what problem.draw(seed) returns")
     known = None if values is None else _known(values)
     subject = draw if isinstance(G, Decomposition) and draw is not None else G
+    _check_known(G, subject, prediction, known)
     if isinstance(subject, Draw):
         if null in ("auto", "law"):
             return _by_law(G, subject, null, level, prediction, known, seed)
@@ -137,6 +140,23 @@ def count_spikes(
     if null == "factored":
         raise unusable("null", null, f"a {type(operator).__name__} has no factors; give XᵀΔ as a FactoredGradient")
     return _by_entries(operator, level)
+
+
+def _check_known(G: object, subject: object, prediction: object, known: Spectrum | None) -> None:
+    """Refuse what is said to be known of another gradient, or of one that has no use for it."""
+    shape = subject.shape if isinstance(subject, Draw) else None
+    if isinstance(G, Decomposition) and shape is not None and tuple(G.gradient.shape) != shape[1:]:
+        raise InputError(f"draw: its (n, d, m) = {shape} is not that of the decomposition, {tuple(G.gradient.shape)}")
+    if prediction is not None and not isinstance(prediction, SpectrumPrediction):
+        raise InputError(
+            f"prediction: a {type(prediction).__name__} is not allowed; give what predict_spectrum returns"
+        )
+    if prediction is not None and shape is None:
+        raise InputError(f"prediction: is not used for a {type(G).__name__}; give it with a draw only")
+    if prediction is not None and prediction.shape != shape:
+        raise InputError(f"prediction: is for (n, d, m) = {prediction.shape}; give that of the draw, {shape}")
+    if known is not None and shape is None and not isinstance(_gradient(G), Factored):
+        raise InputError(f"values: are not used for a {type(G).__name__}; leave them out")
 
 
 def _by_law(
@@ -285,9 +305,10 @@ def _gradient(G: object) -> Operator:
     if isinstance(G, Operator):
         return G
     try:
-        matrix = G if isinstance(G, torch.Tensor) else torch.as_tensor(np.asarray(G))
+        matrix = G.detach().to_dense() if isinstance(G, torch.Tensor) else torch.as_tensor(np.asarray(G))
     except (TypeError, ValueError):
-        raise unusable("G", type(G).__name__, "give a matrix, an operator, a draw or a decomposition") from None
+        what = f"a {type(G).__name__} of no real numbers"
+        raise InputError(f"G: {what} is not allowed; give a matrix, an operator, a draw or a decomposition") from None
     if matrix.ndim != 2 or matrix.numel() == 0 or matrix.dtype == torch.bool or matrix.is_complex():
         raise unusable("G", f"{matrix.dtype} of shape {tuple(matrix.shape)}", "give a real matrix (d, m)")
     return Dense(matrix.detach() if matrix.is_floating_point() else matrix.double())
@@ -297,9 +318,10 @@ def _known(values: Spectrum | ArrayLike | torch.Tensor) -> Spectrum:
     """Return known singular values as a spectrum, checked."""
     if isinstance(values, Spectrum):
         return values
-    array = (
-        values.detach().cpu().double() if isinstance(values, torch.Tensor) else torch.as_tensor(np.array(values, float))
-    )
+    try:
+        array = torch.as_tensor(values).detach().cpu().double()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError("values: give finite singular values in descending order") from None
     if array.ndim != 1 or not array.numel() or not bool(torch.isfinite(array).all() and (array.diff() <= 0).all()):
         raise InputError("values: give finite singular values in descending order")
     return Spectrum(array, None, None, None, True, "given")
