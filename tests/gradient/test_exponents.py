@@ -55,6 +55,17 @@ def test_exponents_at_full_size(n: int, d: int, nu: float, alpha: float) -> None
     assert (np.abs(z.mean(axis=0)) < 3 / math.sqrt(5)).all()
 
 
+@pytest.mark.parametrize(("n", "d", "alpha"), [(1000, 30, 1.0), (2000, 100, 1.0), (400, 300, 2.5), (400, 300, 8.0)])
+def test_a_steep_bulk_is_not_taken_for_a_spike(n: int, d: int, alpha: float) -> None:
+    """Its first eigenvalue stands off; a spike along it of strength zero, give or take, has no logarithm."""
+    for seed in range(4):
+        found = estimate_exponents(drawn(n, d, 0.0, alpha, seed, direction="none"))
+        if alpha < 5:
+            assert found.nu is None
+            assert found.status["nu"].startswith("no spike")
+            assert found.alpha is not None
+
+
 def test_no_spike() -> None:
     found = estimate_exponents(drawn(300, 400, 0.0, 5 / 9, direction="none"))
     assert found.nu is None
@@ -177,6 +188,7 @@ def test_strict_json() -> None:
         (np.ones((1, 5)), r"X: the shape \(1, 5\)"),
         (np.full((3, 3), np.nan), "X: 9 entries are NaN or infinite"),
         (np.ones((3, 3), dtype=complex), "X: entries of type complex128"),
+        ([[1.0, 2.0], [3.0]], "X: is not a matrix of numbers; give rows of one length"),
     ],
 )
 def test_bad_input_is_named(X: np.ndarray, message: str) -> None:

@@ -13,7 +13,7 @@ import torch
 from gradrank.foundation.errors import InputError
 from gradrank.foundation.random import stream, unit_rows
 from gradrank.gradient.decomposition import decompose
-from gradrank.gradient.setting import Setting, setting_of_draw
+from gradrank.gradient.setting import Setting, plain_setting, setting_of_draw
 from gradrank.gradient.spectrum_prediction import SpectrumPrediction, predict_spectrum
 from gradrank.problem.draw import Draw
 from gradrank.problem.network import TwoLayer
@@ -244,7 +244,9 @@ def test_the_edge_p_value_falls(sampled: bool) -> None:
     p = np.array([prediction.edge_p_value(float(at)) for at in x])
     assert ((p >= 0) & (p <= 1)).all()
     assert (np.diff(p) <= 0).all()
-    assert (p[0], p[-1]) == (pytest.approx(1.0, abs=1e-3), pytest.approx(0.0, abs=1e-6))
+    # The deviation of three simulated tops is Student's with two degrees of freedom: no p-value from it is tiny.
+    assert p[-1] < (1e-2 if sampled else 1e-6)
+    assert p[0] == pytest.approx(1.0, abs=3e-2 if sampled else 1e-3)
     assert 0.05 < prediction.edge_p_value(prediction.upper_edge) < 0.3  # 1 − F₁(0) = 0.17 but for O(m^(−1/3))
 
 
@@ -322,6 +324,32 @@ def test_outliers_of_a_large_spike(name: str) -> None:
     check_outliers(source, predict_spectrum(source), 24, position=0.03)
 
 
+@pytest.mark.parametrize(("name", "factor"), [("tanh", 10.0), ("tanh", 300.0), ("sigmoid", 1000.0)])
+def test_inputs_so_large_that_neurons_saturate_on_most_samples(name: str, factor: float) -> None:
+    """A neuron's column is a sum over few samples: it scatters, and the law's edge is too low."""
+    n, d, m = 200, 260, 330
+    X, r = factor * torch.from_numpy(stream(0, "X").standard_normal((n, d))), stream(0, "r").standard_normal(n)
+    fields: dict[str, Any] = {"residue": torch.from_numpy(r), "activation": name, "scale": m**-0.5, "m": m}
+    prediction = predict_spectrum(X, **fields)
+    assert "simulated networks (the columns scatter" in prediction.method
+    setting = plain_setting(X, **fields)
+    values = [torch.linalg.svdvals(G) for G in gradients(setting, 20, seed=5)]
+    mean = torch.stack(values).mean(dim=0)
+    assert prediction.compare(mean).ks < 0.03  # type: ignore[operator]
+    plain = predict_spectrum(X, conditioning="none", **fields)
+    assert plain.method == "Silverstein's law"
+    assert "scatter too much" in plain.status
+    assert plain.upper_edge < prediction.upper_edge
+    p = [prediction.edge_p_value(float(v[len(prediction.outliers)])) for v in values]
+    assert sum(value <= 0.01 for value in p) <= 2
+
+
+def test_an_activation_that_is_flat_at_all_inputs_has_no_spectrum() -> None:
+    X = 1e12 * torch.from_numpy(stream(0, "X").standard_normal((60, 80)))
+    with pytest.raises(InputError, match="σ′ is zero on all samples"):
+        predict_spectrum(X, residue=torch.ones(60), activation="tanh", scale=0.1, m=70)
+
+
 def test_outliers_one_per_cent_apart_are_both_found() -> None:
     """Two long rows that nothing else has a part in, with a slope of mean zero: sign(w₁) and sign(w₂) are independent."""
     generator = torch.Generator().manual_seed(0)
@@ -363,8 +391,9 @@ RANDOM = np.random.default_rng(0).standard_normal((8, 12))
     [
         (RANDOM, {"residue": np.zeros(8)}, "residue: all zero"),
         (np.zeros((8, 12)), {}, "all zero"),
-        (RANDOM, {"residue": np.full(8, math.nan)}, "residue: "),
-        (np.full((8, 12), math.nan), {}, "data: "),
+        (RANDOM, {"residue": np.full(8, math.nan)}, "residue: 8 entries are NaN or infinite"),
+        (np.full((8, 12), math.nan), {}, "data: 96 entries are NaN or infinite"),
+        (RANDOM, {"activation": lambda x: 0.0 * x + 1.0}, "activation: σ′ is zero on all samples"),
         (RANDOM, {"residue": np.ones(7)}, "residue: length 7"),
         (RANDOM[0], {}, "data: shape (12,)"),
         (RANDOM, {"residue": None}, "residue: "),
@@ -428,7 +457,7 @@ def test_tiny_shapes_are_a_rough_guide(shape: tuple[int, int, int], kind: str) -
         X, residue=np.ones(n), activation="tanh", scale=0.1, m=m, conditioning=kind, draws=3, classes=2
     )
     assert found.size == min(shape)
-    assert found.status == "min(n, d, m) < 50: the limit is a rough guide"
+    assert "too few for a law; min(n, d, m) < 50: the limit is a rough guide" in found.status
     assert (float(found.cdf(-1e-300)), float(found.cdf(1e9))) == (0.0, 1.0)
     assert float(found.cdf(0.0)) == pytest.approx(0.0, abs=1e-12)
 
@@ -536,3 +565,20 @@ def test_mnist(standardise: str, name: str) -> None:
     # Standardised pixels that are hardly ever lit leave a few values below what squares resolve.
     rank = int(torch.linalg.matrix_rank(source.X))
     assert rank - 5 <= prediction.size <= rank
+
+
+def test_a_sparse_input_is_taken_as_a_dense_one() -> None:
+    X = torch.from_numpy(RANDOM)
+    options = {"residue": torch.ones(8), "activation": "tanh", "scale": 0.1, "m": 20}
+    found = (predict_spectrum(given, **options) for given in (X.to_sparse(), X))  # type: ignore[arg-type]
+    assert len({prediction.upper_edge for prediction in found}) == 1
+
+
+@pytest.mark.parametrize("conditioning", ["none", "population"])
+def test_points_that_are_not_numbers_and_values_beyond_all(conditioning: str) -> None:
+    prediction = predict_spectrum(draw(), conditioning=conditioning)
+    for law in (prediction.cdf, prediction.density):
+        assert np.isnan(law(math.nan))
+    assert prediction.density(math.inf) == 0.0
+    assert prediction.cdf(math.inf) == 1.0
+    assert prediction.compare([1e300] * prediction.size).ks == pytest.approx(1.0)

@@ -93,6 +93,11 @@ def test_float32_at_the_ends_of_its_range_agrees() -> None:
         assert count_spikes((G * scale).float()).count == reference.count == 1
 
 
+def neighbours_correlated(rows: int, columns: int, rho: float) -> torch.Tensor:
+    correlation = rho ** (torch.arange(columns)[:, None] - torch.arange(columns)).abs().double()
+    return normal(7, rows, columns) @ torch.linalg.cholesky(correlation).T
+
+
 def test_withheld_by_the_null_of_independent_entries() -> None:
     rng = normal(0, 60, 50)
     cases = {
@@ -101,6 +106,7 @@ def test_withheld_by_the_null_of_independent_entries() -> None:
         "NaN or infinite": torch.where(rng > 2, math.nan, rng),
         "below 20": rng[:, :15],
         "the bulk is not that of i.i.d. entries": normal(1, 2500, 300).T @ normal(2, 2500, 400),
+        "the shape of its lower part": neighbours_correlated(400, 200, 0.2),
     }
     for reason, matrix in cases.items():
         found = count_spikes(matrix)
@@ -223,6 +229,24 @@ def test_where_the_law_declines() -> None:
     assert "below 20" in count_spikes(two_layer(0, n=12, d=60, m=60)).status
 
 
+@pytest.mark.parametrize("kind", ["linear by small inputs", "linear", "inputs of rank 3"])
+def test_a_gradient_of_low_rank_has_no_bulk_to_count_against(kind: str) -> None:
+    """Its few values would be the bulk, and none of them a spike: 0 spikes in an exactly rank-one gradient."""
+    X = normal(0, 100, 120)
+    if kind == "inputs of rank 3":
+        X = X[:, :3] @ normal(1, 3, 120)
+    activation = (lambda x: 1.0 * x) if kind == "linear" else "tanh"
+    X = 1e-9 * X if kind == "linear by small inputs" else X
+    draw = gr.Problem(inputs=gr.ArrayInputs(X=X.numpy()), network=gr.TwoLayer(m=150, activation=activation)).draw(0)
+    found = count_spikes(draw)
+    assert (found.count, found.null) == (None, "law")
+    assert "the predicted bulk has only" in found.status
+    prediction = predict_spectrum(draw)
+    assert "too few" in prediction.status
+    compared = prediction.compare(decompose(draw).gradient.singular_values())
+    assert "too few" in compared.status
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1000, 500), (1000, 200), (800, 800), (300, 1000)])
 def test_level_on_pure_noise(shape: tuple[int, int]) -> None:
@@ -294,3 +318,25 @@ def test_counts_of_figure_1(nu: float, inner: str, strong: int) -> None:
         found = count_spikes(draw)
         assert found.edge is not None
         assert sum(value > 2 * found.edge for value in found.singular_values) == strong
+
+
+def test_what_is_known_must_belong_to_what_is_counted() -> None:
+    draw, other = two_layer(n=60, d=70, m=80), two_layer(n=61, d=70, m=80)
+    prediction = predict_spectrum(other)
+    plain = normal(0, 60, 50)
+    for call, message in (
+        (lambda: count_spikes(draw, prediction=prediction), "prediction: is for"),
+        (lambda: count_spikes(draw, prediction=5), "prediction: a int is not allowed"),  # type: ignore[arg-type]
+        (lambda: count_spikes(plain, prediction=prediction), "prediction: is not used"),
+        (lambda: count_spikes(plain, values=torch.ones(3)), "values: are not used"),
+        (lambda: count_spikes(plain, values="x"), "values: give finite"),
+        (lambda: count_spikes(decompose(draw), draw="x"), "draw: a str"),  # type: ignore[arg-type]
+        (lambda: count_spikes([[object()]]), "G: a list of no real numbers"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_sparse_matrices_are_counted_as_dense_ones() -> None:
+    plain = normal(0, 60, 50)
+    assert count_spikes(plain.to_sparse()).p_values == count_spikes(plain).p_values

@@ -1,6 +1,7 @@
 """The bulk on the scale of singular values: Marchenko-Pastur in closed form, and simulated spectra against themselves."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,8 +133,21 @@ def test_p_values_of_a_sampled_bulk(sampled: SampledBulk) -> None:
     x = np.linspace(0.9, 1.2, 40) * sampled.upper_edge
     p = np.array([sampled.p_value(float(at)) for at in x])
     assert (np.diff(p) <= 0).all()
-    assert sampled.p_value(sampled.upper_edge) == pytest.approx(float(survival(0.0)), rel=1e-9)
-    assert (p[0], p[-1]) == (pytest.approx(1.0, abs=1e-3), pytest.approx(0.0, abs=1e-6))
+    assert sampled.p_value(sampled.upper_edge) == pytest.approx(float(survival(0.0)), rel=0.2)
+    assert sampled.p_value(sampled.upper_edge) > float(survival(0.0))  # the edge itself is uncertain
+    assert (p[0], p[-1]) == (pytest.approx(1.0, abs=1e-3), pytest.approx(0.0, abs=1e-3))
+
+
+def test_the_level_of_an_edge_known_from_few_draws() -> None:
+    """Tops of normal law, eight of them known: a ninth exceeds the 1 % point with 1 %, not the 2.3 % of a plugged-in law."""
+    rng, found = np.random.default_rng(0), []
+    C = torch.diag(torch.from_numpy(spiked(40.0, 20.0)))
+    sample = sampled_spectrum(*gaussian_samples(lambda _: C, [1.0], M, 2, seed=1), K)
+    for _ in range(1500):
+        tops = np.sqrt(100.0 + rng.standard_normal(9))
+        found.append(SampledBulk(replace(sample, bulk_tops=tops[:8]), 2, 1.0).p_value(float(tops[8])))
+    # A normal law has a lighter tail than Tracy and Widom's, 0.7 % beyond the latter's 99 % point.
+    assert 0.002 < np.mean(np.array(found) <= 0.01) < 0.013
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])

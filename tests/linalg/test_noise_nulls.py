@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import eigvalsh_tridiagonal
-from scipy.stats import binom
+from scipy.stats import binom, kstest
 
 from gradrank.linalg.marchenko_pastur import MarchenkoPastur
 from gradrank.linalg.noise_nulls import (
@@ -16,6 +16,7 @@ from gradrank.linalg.noise_nulls import (
     lowest_mean,
     marchenko_pastur_quantile,
     rank_deficient,
+    shape_of_noise,
 )
 
 
@@ -93,3 +94,33 @@ def test_rank_deficiency_knows_the_precision() -> None:
         assert rank_deficient(np.linalg.svd(low, compute_uv=False), 80, 1.0, eps)
     square = np.linalg.svd(rng.standard_normal((400, 400)).astype(np.float16).astype(float), compute_uv=False)
     assert not rank_deficient(square, 400, 1.0, float(np.finfo(np.float16).eps))
+
+
+@pytest.mark.parametrize(("N", "M"), [(200, 100), (1000, 100), (300, 300), (60, 50)])
+def test_shape_is_uniform_in_noise(N: int, M: int) -> None:
+    p = [shape_of_noise(np.sqrt(np.maximum(row[::-1], 0.0)), N) for row in noise_eigenvalues(N, M, 200)]
+    assert kstest(p, "uniform").pvalue > 0.001
+
+
+@pytest.mark.parametrize("kind", ["signs", "uniform"])
+def test_shape_accepts_other_light_tails(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        draw = rng.integers(0, 2, (200, 100)) * 2.0 - 1.0 if kind == "signs" else rng.uniform(-1.0, 1.0, (200, 100))
+        assert shape_of_noise(np.linalg.svd(draw, compute_uv=False), 200) > 1e-4
+
+
+@pytest.mark.parametrize(("N", "M", "rho"), [(200, 100, 0.3), (400, 200, 0.2), (1000, 100, 0.15), (1000, 500, 0.15)])
+def test_shape_sees_correlated_columns(N: int, M: int, rho: float) -> None:
+    """The distance of distributions does not: it is below 0.005 + 6/M."""
+    rng = np.random.default_rng(1)
+    factor = np.linalg.cholesky(rho ** np.abs(np.subtract.outer(np.arange(M), np.arange(M))))
+    for _ in range(5):
+        values = np.linalg.svd(rng.standard_normal((N, M)) @ factor.T, compute_uv=False)
+        assert shape_of_noise(values, N) < 1e-4
+
+
+def test_shape_does_not_depend_on_the_scale_and_bears_zeros() -> None:
+    values = np.linalg.svd(np.random.default_rng(2).standard_normal((90, 60)), compute_uv=False)
+    assert shape_of_noise(1e-60 * values, 90) == pytest.approx(shape_of_noise(values, 90), rel=1e-9)
+    assert shape_of_noise(np.zeros(60), 90) == 0.0

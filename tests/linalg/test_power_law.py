@@ -189,6 +189,23 @@ def test_isotropic_populations_are_flat_and_without_spike_at_the_stated_rate() -
     assert not any(fit.kind in ("outlier", "leading") for fit in found)
 
 
+@pytest.mark.parametrize(("n", "d", "alpha"), [(1000, 30, 1.0), (750, 100, 1.0), (400, 300, 4.0), (3000, 30, 0.3)])
+def test_the_first_eigenvalue_of_a_steep_power_law_is_no_spike(n: int, d: int, alpha: float) -> None:
+    """It stands off the others, each on its own, by design of the population."""
+    found = fits(8, n, d, alpha, None)
+    z = np.array([(fit.alpha - alpha) / fit.alpha_error for fit in found])
+    assert (np.abs(z) < 3.3).all()
+    for fit in found:
+        assert fit.kind == "none" or not fit.spike > 3.0 * fit.spike_error
+
+
+@pytest.mark.parametrize(("n", "d", "alpha"), [(5000, 30, 0.0), (400, 300, 8.0), (200, 100, 6.0)])
+def test_traces_that_say_little_end_in_a_fit_and_not_in_an_error(n: int, d: int, alpha: float) -> None:
+    """Nearly equal or vanishing eigenvalues leave fewer than six components above rounding."""
+    for fit in fits(3, n, d, alpha, None):
+        assert fit.flat or not fit.fits or abs(fit.alpha - alpha) < 3.3 * fit.alpha_error
+
+
 def test_scale_does_not_matter() -> None:
     n, d = 200, 300
     values = eigenvalues(np.random.default_rng(7), n, power(d, 5 / 9), 0.3)

@@ -241,3 +241,25 @@ def test_bad_input_is_named() -> None:
         SilversteinLaw([1.0], 10).companion_stieltjes(0.0)
     with pytest.raises(InputError, match="aspect"):
         MarchenkoPastur(0.0)
+
+
+@pytest.mark.parametrize(
+    ("population", "columns", "message"),
+    [
+        ([1.0, 2.0], np.inf, "columns: inf"),
+        ([1.0, 2.0], 2.5, "columns: 2.5"),
+        ([1.0, 2.0], True, "columns: True"),
+        ([1.0 + 1.0j], 2, "population"),
+        ("abc", 2, "population"),
+        ([[1.0], [2.0, 3.0]], 2, "population"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(population: object, columns: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SilversteinLaw(population, columns)  # type: ignore[arg-type]
+
+
+def test_points_that_are_not_numbers() -> None:
+    law = SilversteinLaw(POWER_LAW, 450)
+    assert np.isnan(law.cdf([0.1, math.nan])).tolist() == [False, True]
+    assert np.isnan(law.density([0.1, math.nan])).tolist() == [False, True]

@@ -59,6 +59,9 @@ def test_off_and_data_dependent_weights_are_withheld() -> None:
     assert off.spectrum_prediction is None
     assert off.spikes is None
     assert off.prediction_curve.shape == (2, 0)
+    assert off.to_dict()["status"]["spikes"] == "not asked for"
+    beyond = gr.measure(SMALL, prediction="auto", spectrum="top")
+    assert "ask for it with prediction = on" in beyond.status["exponents"]
     dependent = gr.measure(SMALL.model_copy(update={"network": gr.TwoLayer(m=200, inner="data")}))
     assert dependent.spectrum_prediction is None
     assert "depend on the data" in dependent.status["spectrum_prediction"]
@@ -73,6 +76,22 @@ def test_real_data_get_their_regime_from_the_estimated_exponents() -> None:
     assert one.exponents["alpha"] == pytest.approx(0.8, abs=4 * one.exponents["alpha_error"])
     assert one.regime.nu == one.exponents["nu"]
     assert one.regime.alpha == one.exponents["alpha"]
+
+
+def test_a_spectrum_far_from_its_law_gives_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason that a law is not the draw's, spikes are not counted against it."""
+    law = gr.predict_spectrum(SMALL.draw(1))
+    monkeypatch.setattr("gradrank.measurement.predictions.predict_spectrum", lambda _: law)
+    one = gr.measure(SMALL.model_copy(update={"loss": "squared-hinge"}), seed=1)
+    assert "the measured spectrum is off by" in one.status["spectrum_prediction"]
+    assert one.spikes is None
+    assert one.status["spikes"].startswith("withheld: the predicted law")
+
+
+def test_huge_inputs_withhold_the_prediction_and_keep_the_measurement() -> None:
+    one = gr.measure(gr.Problem(inputs=gr.SpikedGaussian(n=60, d=70, nu=30.0), network=gr.TwoLayer(m=80)))
+    assert one.spectrum_prediction is None
+    assert "too large for this activation's quadrature" in one.status["spectrum_prediction"]
 
 
 def test_zero_gradient_has_no_prediction() -> None:

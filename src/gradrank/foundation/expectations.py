@@ -188,7 +188,10 @@ def _stieltjes_zeros(order: int) -> np.ndarray:
     basis = legendre.legvander(nodes, order + 1)  # (nodes, order + 2)
     gram = (basis[:, : order + 1] * (weights * p)[:, None]).T @ basis  # ∫ P_n P_j P_k, k ≤ n, j ≤ n + 1
     coefficients = np.append(np.linalg.lstsq(gram[:, :-1], -gram[:, -1], rcond=None)[0], 1.0)
-    return np.asarray(np.sort(legendre.legroots(coefficients)).real)
+    zeros = np.sort(legendre.legroots(coefficients).real)
+    for _ in range(2):  # eigenvalues of a companion matrix are right to a few units in the last place, these to one
+        zeros -= legendre.legval(zeros, coefficients) / legendre.legval(zeros, legendre.legder(coefficients))
+    return np.asarray(zeros)
 
 
 def _extrapolation(nodes: torch.Tensor) -> torch.Tensor:

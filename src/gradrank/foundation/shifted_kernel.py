@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import ConvergenceError, InputError
 from gradrank.foundation.gaussian_kernels import SAME, Kernel
 from gradrank.foundation.smoothing import CUTOFF, Function, smoothing_nodes
 
 TERMS = (24, 48, 96, 192)
 BLOCK = 400_000  # values of f held at once
+MOST_PANELS = 20_000  # of width 1.5 / s
 
 
 def shifted_kernel(
@@ -103,7 +104,8 @@ def hermite_coefficients(
 ) -> torch.Tensor:
     """Return c_l(κ_j, i) for first ≤ l < last, shape (last − first, n, J).
 
-    For sᵢ = 0 that is the constant f(κ_j tᵢ), on whichever side of a break it lies.
+    For sᵢ = 0 that is the constant f(κ_j tᵢ), on whichever side of a break it lies. Raises ConvergenceError for sᵢ beyond
+    what panels of width 1.5/s can cover.
     """
     out = torch.zeros(last - first, len(s), len(kappa), dtype=torch.float64)
     fixed = s == 0
@@ -127,7 +129,13 @@ def hermite_coefficients(
         return out
     edge = torch.zeros(1, dtype=torch.float64)
     largest = float(s.max())
-    panels = max(panels, int(np.ceil(2 * CUTOFF * largest / 1.5)))
+    wanted = 2 * CUTOFF * largest / 1.5
+    if not wanted <= MOST_PANELS:
+        raise ConvergenceError(
+            f"kernel: inputs give preactivations of standard deviation {largest:.1e}, too large for this activation's "
+            "quadrature; give smaller inputs"
+        )
+    panels = max(panels, int(np.ceil(wanted)))
     v, weight = smoothing_nodes(edge, 1.0, (), panels)
     basis = torch.stack([h for _, h in _hermite(v[0], first, last)], dim=1) * weight[0][:, None]
     for i in range(0, len(s), step):

@@ -16,6 +16,7 @@ from gradrank.linalg.small import singular_values
 from gradrank.linalg.spike_strength import strength_without_model
 
 FEWEST = 30  # eigenvalues, below which errors of order 1/n are no longer small
+TOLD_APART = 3.0  # standard errors that a spike's strength must exceed zero by
 PLAIN_ENDS = (50, 100, 200)
 CONVENTION = (
     "X is not centred. nu = ln(zeta)/ln(n) for X = X_B + zeta z q^T with z of unit variance; nu_a = nu + 1/2 is that of z of "
@@ -140,7 +141,10 @@ def _matrix(X: ArrayLike | torch.Tensor) -> NDArray[np.float64]:
         dense = X.detach().to_dense() if X.layout != torch.strided else X.detach()
         array = (dense.double() if dense.is_floating_point() else dense).cpu().numpy()
     else:
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError:  # rows of different lengths
+            raise InputError("X: is not a matrix of numbers; give rows of one length") from None
     if array.dtype.kind not in "fiub":
         raise InputError(f"X: entries of type {array.dtype} are not allowed; give real numbers")
     if array.ndim != 2 or min(array.shape) < 2:
@@ -179,6 +183,9 @@ def _nu(
         within = "; the traces fit better with one inside the bulk" if hidden else ""
         return None, None, None, f"no spike: the largest eigenvalue does not stand off the bulk{within}"
     strength, error = found
+    if not strength > TOLD_APART * error:
+        reason = f"no spike: its strength is {strength / error:.1f} standard errors, {TOLD_APART:g} are needed"
+        return None, None, None, reason
     nu = (math.log(strength) / 2.0 + log_unit) / math.log(n)
     return nu, error / (2.0 * strength * math.log(n)), source, "ok"
 

@@ -98,13 +98,16 @@ def _real_array(name: str, value: object, ndim: int) -> torch.Tensor:
     """Return a finite float64 tensor of the given number of dimensions."""
     shape = "(n, d)" if ndim == 2 else "(n,)"
     try:
-        array = value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value) + 0.0)
+        array = value.to_dense() if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value) + 0.0)
         wrong = array.is_complex()
     except (TypeError, ValueError):
         wrong = True
     if wrong:
         raise InputError(f"{name}: a {type(value).__name__} is not allowed; give a real array of shape {shape}")
     array = array.detach().to("cpu", torch.float64)
-    if array.ndim != ndim or array.numel() == 0 or not bool(torch.isfinite(array).all()):
-        raise InputError(f"{name}: shape {tuple(array.shape)} is not allowed; give a finite array of shape {shape}")
+    if array.ndim != ndim or array.numel() == 0:
+        raise InputError(f"{name}: shape {tuple(array.shape)} is not allowed; give an array of shape {shape}")
+    unusable_entries = int((~torch.isfinite(array)).sum())
+    if unusable_entries:
+        raise InputError(f"{name}: {unusable_entries} entries are NaN or infinite; give finite numbers")
     return array

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp
 
-from gradrank.foundation.errors import unusable
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
 from gradrank.foundation.names import allowed_names
 from gradrank.gradient.column_covariance import ColumnCovariances
+from gradrank.gradient.concentration import edge_shift
 from gradrank.gradient.conditioning import choose_conditioning
 from gradrank.gradient.directions import left_directions
 from gradrank.gradient.setting import plain_setting, setting_of_draw
@@ -36,6 +37,9 @@ from gradrank.linalg.spectrum import Spectrum
 from gradrank.problem.draw import Draw
 
 CONDITIONINGS = ("auto", "none", "population", "realised")
+MOVED_EDGE = 1.0  # Tracy-Widom widths that want of concentration may move the edge; below ½ for ordinary networks
+SILENT = "activation: σ′ is zero on all samples of all neurons: the gradient has no spectrum"
+LEAST_BULK = 20  # values that a bulk has
 FAR = 0.01  # distance of Gaussian columns from a simulated network, beyond its own 3/size, that is too much
 LEAST_OVERLAP, OVERLAP_ERROR = 0.9, 0.01  # mean and standard error that a simulated overlap must have to be given
 INACCURATE = 1e-3  # error of the kernel that is mentioned
@@ -64,6 +68,7 @@ class SpectrumPrediction:
     kernel_error: float  # of Φ, relative to its largest entry
     resolution: float  # singular values below this are zero to rounding
     status: str = "ok"
+    edge_doubt: str = ""  # why no value can be tested against the edge of the bulk; empty where one can
 
     @property
     def edges(self) -> list[tuple[float, float]]:
@@ -83,7 +88,7 @@ class SpectrumPrediction:
         """Return the distribution function of all ``size`` singular values, outliers as steps; the shape of x."""
         at = np.asarray(x, dtype=np.float64)
         above = self.bulk.above(at) + sum((at < outlier.value).astype(np.float64) for outlier in self.outliers)
-        return np.where(at < 0, 0.0, np.clip(1.0 - above / self.size, 0.0, 1.0))
+        return np.where(np.isnan(at), np.nan, np.where(at < 0, 0.0, np.clip(1.0 - above / self.size, 0.0, 1.0)))
 
     def edge_p_value(self, x: float) -> float:
         """Return the probability that the largest singular value of the bulk exceeds x (Tracy and Widom)."""
@@ -114,7 +119,8 @@ def predict_spectrum(
     eigenvalue a that stands off the bulk gives the singular value √ψ(a). Nothing is assumed of X. Where one direction q of
     the inputs is so strong that κ = wᵀq changes a column's law (an exponent ν ≥ ½), the columns have covariances C(κ): then
     Gaussian columns with these are simulated, in classes of κ. So are the two classes a = ±1 that a Jacobian penalty or
-    weight decay make. See docs/prediction.md for the derivation and where it fails. Errors are O(1/n) for
+    weight decay make. Where σ′ saturates on so many samples that the columns scatter (large inputs), networks with fresh
+    weights are simulated: ``method`` says so. See docs/prediction.md for the derivation and where it fails. Errors are O(1/n) for
     a distribution function and O(m^(−½)) for an outlier.
 
     Parameters
@@ -124,7 +130,8 @@ def predict_spectrum(
     residue, activation, scale, m
         For plain inputs: r (n,), σ by name or as a function, γ, and the width.
     conditioning
-        "none": Silverstein's law. "population": conditioned on κ ~ N(0, 1/d), nothing of W is used. "realised": on the
+        "none": Silverstein's law, whatever the columns; ``status`` says where they scatter too much.
+        "population": conditioned on κ ~ N(0, 1/d), nothing of W is used. "realised": on the
         κ_j of the draw's own weights. "auto": "population" where κ xᵀq deviates more than 0.8 times as much as w_⊥ᵀx, q the
         first right singular vector of X, else "none". Rows that were aligned with q or made orthogonal to it are always
         conditioned on it.
@@ -153,23 +160,43 @@ def predict_spectrum(
     chosen = choose_conditioning(setting, conditioning, classes)
     columns = ColumnCovariances(setting, chosen)
     many = len(columns.weights) > 1
-    bulk, outliers, size, method = _sampled(columns, draws, seed) if many else _by_law(columns)
+    found = _sampled(columns, draws, seed) if many else _by_law(columns, draws, seed, plain=conditioning == "none")
+    bulk, outliers = found.bulk, found.outliers
     named = left_directions(data, spike_split(data)) if isinstance(data, Draw) else {}
     return SpectrumPrediction(
         shape=(n, d, setting.m),
-        size=size,
+        size=found.size,
         outliers=tuple(_aligned(outlier, named) for outlier in outliers),
         bulk=bulk,
-        method=method if chosen is None else f"{method}, conditioned on κ = wᵀq ({chosen.kind})",
+        method=found.method if chosen is None else f"{found.method}, conditioned on κ = wᵀq ({chosen.kind})",
         kernel_error=columns.error,
         resolution=resolution(max(n, d)) * max([bulk.upper_edge, *(outlier.value for outlier in outliers)]),
-        status=_status(columns),
+        status=_status(columns, found),
+        edge_doubt=found.edge_doubt,
     )
 
 
-def _status(columns: ColumnCovariances) -> str:
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a way to the spectrum ends with; see `SpectrumPrediction`."""
+
+    bulk: BulkLaw
+    outliers: list[Outlier]
+    size: int
+    method: str
+    scatter: str = ""  # in what the columns are not what the method takes them for
+
+    @property
+    def edge_doubt(self) -> str:
+        """Why the bulk has no edge to test against, or an empty string."""
+        number = float(self.bulk.above(0.0))
+        few = f"the predicted bulk has only {number:.0f} values that are not zero: too few for a law"
+        return few if number < LEAST_BULK else self.scatter
+
+
+def _status(columns: ColumnCovariances, found: _Found) -> str:
     """Return "ok", or what the prediction suffers from."""
-    reasons = []
+    reasons = [found.edge_doubt] if found.edge_doubt else []
     if min(*columns.setting.X.shape, columns.setting.m) < SMALL:
         reasons.append(f"min(n, d, m) < {SMALL}: the limit is a rough guide")
     if columns.error > INACCURATE:
@@ -177,31 +204,62 @@ def _status(columns: ColumnCovariances) -> str:
     return "; ".join(reasons) or "ok"
 
 
-def _by_law(columns: ColumnCovariances) -> tuple[BulkLaw, list[Outlier], int, str]:
-    """Return bulk, outliers and the number of singular values by Silverstein's law."""
-    eigenvalues, vectors = torch.linalg.eigh(columns.covariance(0))
-    separation = separate(positive_part(eigenvalues.flip(0)), columns.setting.m)
-    directions = _in_data_space(vectors.flip(1)[:, : separation.count], columns)
+def _by_law(columns: ColumnCovariances, draws: int, seed: int, *, plain: bool) -> _Found:
+    """Return the spectrum by Silverstein's law, or by networks where that is off and the ``plain`` law not asked for."""
+    covariance = columns.covariance(0)
+    eigenvalues, vectors = torch.linalg.eigh(covariance)
+    population, vectors = positive_part(eigenvalues.flip(0)), vectors.flip(1)
+    if not bool((population > 0).any()):
+        raise InputError(SILENT)
+    separation = separate(population, columns.setting.m)
+    directions = _in_data_space(vectors[:, : separation.count], columns)
     values = columns.scale * np.sqrt(separation.positions)
     outliers = [
         Outlier(float(value), float(overlap), direction)
         for value, overlap, direction in zip(values, separation.overlaps, directions, strict=True)
     ]
-    return SilversteinBulk(separation, columns.scale), outliers, separation.rank, "Silverstein's law"
+    bulk = SilversteinBulk(separation, columns.scale)
+    found = _Found(bulk, outliers, separation.rank, "Silverstein's law")
+    if found.edge_doubt or edge_shift(columns, separation, vectors, seed + 1) <= MOVED_EDGE:
+        return found
+    if plain:
+        return replace(found, scatter="the columns scatter too much for Silverstein's law: its edge is too low")
+    method = f"{draws} simulated networks (the columns scatter too much for Silverstein's law)"
+    return _by_networks(columns, covariance, draws, seed, method)
 
 
-def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> tuple[BulkLaw, list[Outlier], int, str]:
-    """Return them by simulated Gaussian columns of every class, or by networks where the columns are not Gaussian."""
-    m, n = columns.setting.m, len(columns.setting.X)
-    require_memory("m", 8.0 * m * (draws * min(columns.setting.X.shape) + 2 * n), "give a smaller width or fewer draws")
-    mean, samples = gaussian_samples(columns.covariance, columns.weights, m, draws, seed)
+def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> _Found:
+    """Return the spectrum by simulated Gaussian columns of every class, or by networks where the columns are not Gaussian."""
+    _require_memory_for_samples(columns, draws)
+    mean, samples = gaussian_samples(columns.covariance, columns.weights, columns.setting.m, draws, seed)
+    if not bool(mean.any()):
+        raise InputError(SILENT)
     sample = sampled_spectrum(mean, samples, columns.rank)
-    method = f"{draws} simulations of Gaussian columns in {len(columns.weights)} classes"
     distance = _distance(sample, network_samples(columns, 1, seed + 1)[0])
     if distance > FAR + 3.0 / columns.rank:
         # Neurons that saturate on most samples: the few that are left do not add up to Gaussian columns.
-        sample = sampled_spectrum(mean, network_samples(columns, draws, seed), columns.rank)
         method = f"{draws} simulated networks (Gaussian columns are off by a distance of {distance:.2f})"
+        return _by_networks(columns, mean, draws, seed, method)
+    return _of_sample(sample, columns, f"{draws} simulations of Gaussian columns in {len(columns.weights)} classes")
+
+
+def _by_networks(columns: ColumnCovariances, mean: torch.Tensor, draws: int, seed: int, method: str) -> _Found:
+    """Return the spectrum by simulated networks, whose columns have the mean covariance ``mean``."""
+    _require_memory_for_samples(columns, draws)
+    samples = network_samples(columns, draws, seed)
+    if not any(bool(Y.any()) for Y in samples):
+        raise InputError(SILENT)
+    sample = sampled_spectrum(mean, samples, columns.rank)
+    sample = replace(sample, leading=sample.values[:, : sample.directions.shape[1]])
+    found = _of_sample(sample, columns, method)
+    # What follows the outliers is the top of the bulk: directions of the mean covariance need not be those of sparse columns.
+    count = len(found.outliers)
+    tops = replace(sample, bulk_tops=sample.values[:, min(count, columns.rank - 1)])
+    return replace(found, bulk=SampledBulk(tops, count, columns.scale))
+
+
+def _of_sample(sample: SampledSpectrum, columns: ColumnCovariances, method: str) -> _Found:
+    """Return the mean of simulated spectra: outliers are those whose mean exceeds the bulk's 99 % quantile."""
     bulk = SampledBulk(sample, 0, 1.0)
     limit = math.sqrt(bulk.centre + MARGIN * bulk.width)
     means = sample.leading.mean(axis=0)
@@ -211,7 +269,12 @@ def _sampled(columns: ColumnCovariances, draws: int, seed: int) -> tuple[BulkLaw
         Outlier(float(columns.scale * value), float(overlap), direction)
         for value, overlap, direction in zip(means, _trusted_overlaps(sample), directions, strict=False)
     ]
-    return SampledBulk(sample, count, columns.scale), outliers, columns.rank, method
+    return _Found(SampledBulk(sample, count, columns.scale), outliers, columns.rank, method)
+
+
+def _require_memory_for_samples(columns: ColumnCovariances, draws: int) -> None:
+    m, (n, d) = columns.setting.m, columns.setting.X.shape
+    require_memory("m", 8.0 * m * (draws * min(n, d) + 2 * n), "give a smaller width or fewer draws")
 
 
 def _trusted_overlaps(sample: SampledSpectrum) -> Reals:

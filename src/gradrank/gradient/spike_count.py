@@ -16,7 +16,7 @@ from gradrank.foundation.names import allowed_names
 from gradrank.gradient.decomposition import Decomposition, decompose
 from gradrank.gradient.spectrum_prediction import SpectrumPrediction, predict_spectrum
 from gradrank.linalg.factored import Factored
-from gradrank.linalg.noise_nulls import distance_from_noise, largest_of_noise, rank_deficient
+from gradrank.linalg.noise_nulls import distance_from_noise, largest_of_noise, rank_deficient, shape_of_noise
 from gradrank.linalg.operators import Dense, Operator
 from gradrank.linalg.product_null import product_null
 from gradrank.linalg.spectrum import Spectrum
@@ -29,6 +29,7 @@ FIT, FIT_PER_VALUE = (
     0.005,
     6.0,
 )  # largest distance of the bulk from its law: 5/M is the most seen in 1500 noise matrices
+SHAPE = 1e-3  # p-value of the shape of the bulk below which the entries are not i.i.d.
 
 LAW = (
     "columns of the gradient independent given inputs and residue (neurons drawn independently of the data); "
@@ -93,8 +94,11 @@ def count_spikes(
       spikes the rest is taken as an (N − k)×(M − k) noise.
 
     Withheld, with the reason: for fewer than 20 rows, columns or samples (at 20×20 the level of 1 % is 1.1 %, at 10×10
-    1.3 %); by "iid" for a matrix that is rank deficient to its precision, or whose bulk is not Marchenko and Pastur's (a
-    product of noises is not); for zeros; for entries that are not finite; for more than 96 spikes, or half the smaller side.
+    1.3 %); by "law" where the predicted bulk has fewer than 20 values, as for a gradient of low rank, or its edge is not
+    known; by "iid" for a matrix that is rank deficient to its precision, or whose bulk is not Marchenko and Pastur's (a
+    product of noises is not; correlations of neighbouring rows or columns are seen by `shape_of_noise` from 0.15 on at
+    1000×100, but at 200×100 not always those of 0.3: what passes may count as spikes); for zeros; for entries that are not
+    finite; for more than 96 spikes, or half the smaller side.
 
     Parameters
     ----------
@@ -120,8 +124,11 @@ def count_spikes(
         raise unusable("null", null, allowed_names(str(null), NULLS))
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise unusable("level", level, "give a probability between 0 and 1")
+    if draw is not None and not isinstance(draw, Draw):
+        raise InputError(f"draw: a {type(draw).__name__} is not allowed; give what problem.draw(seed) returns")
     known = None if values is None else _known(values)
     subject = draw if isinstance(G, Decomposition) and draw is not None else G
+    _check_known(G, subject, prediction, known)
     if isinstance(subject, Draw):
         if null in ("auto", "law"):
             return _by_law(G, subject, null, level, prediction, known, seed)
@@ -133,6 +140,23 @@ def count_spikes(
     if null == "factored":
         raise unusable("null", null, f"a {type(operator).__name__} has no factors; give XᵀΔ as a FactoredGradient")
     return _by_entries(operator, level)
+
+
+def _check_known(G: object, subject: object, prediction: object, known: Spectrum | None) -> None:
+    """Refuse what is said to be known of another gradient, or of one that has no use for it."""
+    shape = subject.shape if isinstance(subject, Draw) else None
+    if isinstance(G, Decomposition) and shape is not None and tuple(G.gradient.shape) != shape[1:]:
+        raise InputError(f"draw: its (n, d, m) = {shape} is not that of the decomposition, {tuple(G.gradient.shape)}")
+    if prediction is not None and not isinstance(prediction, SpectrumPrediction):
+        raise InputError(
+            f"prediction: a {type(prediction).__name__} is not allowed; give what predict_spectrum returns"
+        )
+    if prediction is not None and shape is None:
+        raise InputError(f"prediction: is not used for a {type(G).__name__}; give it with a draw only")
+    if prediction is not None and prediction.shape != shape:
+        raise InputError(f"prediction: is for (n, d, m) = {prediction.shape}; give that of the draw, {shape}")
+    if known is not None and shape is None and not isinstance(_gradient(G), Factored):
+        raise InputError(f"values: are not used for a {type(G).__name__}; leave them out")
 
 
 def _by_law(
@@ -156,8 +180,10 @@ def _by_law(
         except (InputError, ConvergenceError) as error:
             reason = str(error)
     if prediction is not None:
-        leading = _leading(lambda: _gradient(G), known)
         rests_on, edge = LAW + prediction.method, prediction.upper_edge
+        if prediction.edge_doubt:
+            return _withheld("law", level, rests_on, prediction.edge_doubt)
+        leading = _leading(lambda: _gradient(G), known)
         return _sequence("law", level, rests_on, leading, prediction.edge_p_value, edge, min(draw.shape))
     if null == "law":
         return _withheld("law", level, LAW + "Silverstein's law", reason)
@@ -209,6 +235,10 @@ def _by_entries(operator: Operator, level: float) -> SpikeCount:
             break
     else:
         return _withheld("iid", level, IID, f"more than {k} singular values above the edge: this is no low rank")
+    shape = shape_of_noise(values[k:], N - k)
+    if shape < SHAPE:
+        reason = f"the bulk is not that of i.i.d. entries: the shape of its lower part has p = {shape:.1e}"
+        return _withheld("iid", level, IID, reason)
     distance = distance_from_noise(values[k:], N - k, test.scale)
     if distance > FIT + FIT_PER_VALUE / M:
         reason = f"the bulk is not that of i.i.d. entries: its distribution is off by {distance:.3f}"
@@ -275,9 +305,10 @@ def _gradient(G: object) -> Operator:
     if isinstance(G, Operator):
         return G
     try:
-        matrix = G if isinstance(G, torch.Tensor) else torch.as_tensor(np.asarray(G))
+        matrix = G.detach().to_dense() if isinstance(G, torch.Tensor) else torch.as_tensor(np.asarray(G))
     except (TypeError, ValueError):
-        raise unusable("G", type(G).__name__, "give a matrix, an operator, a draw or a decomposition") from None
+        what = f"a {type(G).__name__} of no real numbers"
+        raise InputError(f"G: {what} is not allowed; give a matrix, an operator, a draw or a decomposition") from None
     if matrix.ndim != 2 or matrix.numel() == 0 or matrix.dtype == torch.bool or matrix.is_complex():
         raise unusable("G", f"{matrix.dtype} of shape {tuple(matrix.shape)}", "give a real matrix (d, m)")
     return Dense(matrix.detach() if matrix.is_floating_point() else matrix.double())
@@ -287,9 +318,10 @@ def _known(values: Spectrum | ArrayLike | torch.Tensor) -> Spectrum:
     """Return known singular values as a spectrum, checked."""
     if isinstance(values, Spectrum):
         return values
-    array = (
-        values.detach().cpu().double() if isinstance(values, torch.Tensor) else torch.as_tensor(np.array(values, float))
-    )
+    try:
+        array = torch.as_tensor(values).detach().cpu().double()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError("values: give finite singular values in descending order") from None
     if array.ndim != 1 or not array.numel() or not bool(torch.isfinite(array).all() and (array.diff() <= 0).all()):
         raise InputError("values: give finite singular values in descending order")
     return Spectrum(array, None, None, None, True, "given")

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
+from scipy.special import ndtri, stdtr
 
 from gradrank.linalg.gaussian_columns import SampledSpectrum
 from gradrank.linalg.outliers import Separation
@@ -60,20 +61,27 @@ class SilversteinBulk:
 
     def above(self, x: ArrayLike) -> Reals:
         """Return K (1 − F(x²)) for the K eigenvalues of the law, less the outliers."""
-        y = np.maximum(np.asarray(x, dtype=np.float64), 0.0) / self._scale
+        y, inside = self._inside(x)
         above = self._law.size * (1.0 - self._law.cdf(y**2)) - self._count
-        return np.where(y**2 < self._top, np.maximum(above, 0.0), 0.0)
+        return np.where(inside, np.maximum(above, 0.0), np.where(np.isnan(y), np.nan, 0.0))
 
     def number_density(self, x: ArrayLike) -> Reals:
         """Return 2 x K f(x²), zero where the outliers lie."""
-        y = np.maximum(np.asarray(x, dtype=np.float64), 0.0) / self._scale
+        y, inside = self._inside(x)
         density = 2.0 * y * self._law.size * self._law.density(y**2) / self._scale
-        return np.where(y**2 < self._top, density, 0.0)
+        return np.where(inside, density, np.where(np.isnan(y), np.nan, 0.0))
+
+    def _inside(self, x: ArrayLike) -> tuple[Reals, NDArray[np.bool_]]:
+        """Return x over the scale, zero beyond the top, where a square could leave the number range; and which are below it."""
+        y = np.maximum(np.asarray(x, dtype=np.float64), 0.0) / self._scale
+        inside = y < math.sqrt(self._top)
+        return np.where(inside | np.isnan(y), y, 0.0), inside
 
     def p_value(self, x: float) -> float:
         """Return 1 − F₁((x² − E)/s), the Tracy-Widom law at the edge of the bulk."""
         centre, scale = largest_eigenvalue_law(self._edge_law)
-        return float(survival(((x / self._scale) ** 2 - centre) / scale))
+        y = x / self._scale
+        return float(survival((y * y - centre) / scale))
 
 
 class SampledBulk:
@@ -83,7 +91,9 @@ class SampledBulk:
         self._values, self._scale = sample.values[:, count:], scale
         tops = sample.bulk_tops**2  # in units of scale², as centre and width are: no square leaves the number range
         # The law of Tracy and Widom with the mean and the deviation of the sample.
-        self.width = float(tops.std(ddof=1)) / math.sqrt(VARIANCE)
+        self._draws = len(tops)
+        rounding = float(np.finfo(np.float64).eps * tops.max())
+        self.width = max(float(tops.std(ddof=1)), rounding) / math.sqrt(VARIANCE)
         self.centre = float(tops.mean()) - MEAN * self.width
 
     @property
@@ -109,11 +119,19 @@ class SampledBulk:
         if curve is None:
             return np.full(at.shape, math.nan)
         inside = (at >= positions[0]) & (at <= positions[-1])
-        return np.where(inside, curve(np.clip(at, positions[0], positions[-1])), 0.0) / self._scale
+        density = np.where(inside, curve(np.clip(at, positions[0], positions[-1])), 0.0) / self._scale
+        return np.where(np.isnan(at), np.nan, density)
 
     def p_value(self, x: float) -> float:
-        """Return 1 − F₁((x² − c)/s), with c and s from the simulated largest bulk values."""
-        return float(survival(((x / self._scale) ** 2 - self.centre) / self.width))
+        """Return 1 − F₁ of (x² − c)/s, with c and s from the simulated largest bulk values and their errors counted.
+
+        Mean and deviation of k draws are uncertain: the deviate (x² − mean)/std is one of Student's, √(1 + 1/k) t of k − 1
+        degrees of freedom, for normal values. It is turned into the normal one of the same probability before F₁ is asked.
+        """
+        y = x / self._scale
+        deviate = ((y * y - self.centre) / self.width - MEAN) / math.sqrt(VARIANCE)
+        student = stdtr(self._draws - 1, -deviate / math.sqrt(1.0 + 1.0 / self._draws))
+        return float(survival(MEAN - math.sqrt(VARIANCE) * ndtri(student)))
 
     @cached_property
     def _curve(self) -> tuple[Reals, PchipInterpolator | None]:

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.fft
 from scipy.optimize import brentq
+from scipy.stats import chi2
 
 from gradrank.linalg.marchenko_pastur import MarchenkoPastur
 from gradrank.linalg.silverstein_equation import Reals
 from gradrank.linalg.tracy_widom import MEAN, VARIANCE, survival
 
 LOWER_SHARE = 0.75  # of the eigenvalues, from below, that the scale of the noise is taken from
+SHARES = (0.25, 0.5, 0.75)  # of the eigenvalues, from below, whose scales are compared
 NODES = 100
+TERMS = 512  # of a Chebyshev series
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +95,54 @@ def lowest_mean(law: MarchenkoPastur, count: int, size: int) -> tuple[float, flo
     leading = top / 2.0 * float(weights @ (x * mass))
     arcsine = top / np.pi * float(weights @ (x - q))
     mean = leading + ((lower - q) / 4.0 - arcsine / 2.0) / size
-    f = np.minimum(
-        (lower + upper) / 2.0 + (upper - lower) / 2.0 * np.cos(np.pi * (np.arange(512) + 0.5) / 512) - q, 0.0
-    )
-    coefficients = scipy.fft.dct(f) / 512
-    variance = float((np.arange(512) * coefficients**2).sum()) / (2.0 * size**2)
+    coefficients = _chebyshev(law, q)
+    variance = _covariance(coefficients, coefficients) / size**2
     covariance = 4.0 / np.pi * (top - math.sin(2.0 * top) / 2.0) * law.aspect / size**2  # over b
     return mean, variance / mean**2 - 2.0 * covariance / mean
+
+
+def _chebyshev(law: MarchenkoPastur, q: float) -> Reals:
+    """Return the Chebyshev coefficients f_k of min(λ − q, 0) on the support."""
+    lower, upper = law.edges[0]
+    angle = np.pi * (np.arange(TERMS) + 0.5) / TERMS
+    f = np.minimum((lower + upper) / 2.0 + (upper - lower) / 2.0 * np.cos(angle) - q, 0.0)
+    return np.asarray(scipy.fft.dct(f) / TERMS)
+
+
+def _covariance(f: Reals, g: Reals) -> float:
+    """Return Cov(Σ f(λ), Σ g(λ)) = ½ Σ k f_k g_k of a real sample covariance matrix (Bai and Silverstein 2004)."""
+    return float((np.arange(TERMS) * f * g).sum()) / 2.0
+
+
+def shape_of_noise(values: Reals, longer: int) -> float:
+    """Return the p-value of the shape of the lower three quarters of the eigenvalues, whatever their scale.
+
+    Under the null the sums L_c of the lowest quarter, half and three quarters of the eigenvalues, over their expectations
+    (`lowest_mean`), agree up to fluctuations of known covariance; the two logarithmic ratios give a χ² with 2 degrees of
+    freedom. Eigenvalues are rigid, so that it sees what a distance of distributions does not: neighbouring columns
+    correlated by 0.3 at 200×100 are rejected at 1e-4 always, by 0.2 three times in ten. Entries with a fourth moment far
+    from the Gaussian one shift it: of Student's t with 5 degrees of freedom 3 to 20 per cent fall below 0.01.
+
+    Parameters
+    ----------
+    values
+        The M singular values in descending order, without outliers.
+    longer
+        The number N ≥ M.
+    """
+    M, law = len(values), MarchenkoPastur(len(values) / longer)
+    counts = [max(1, int(share * M)) for share in SHARES]
+    means = np.array([lowest_mean(law, count, M)[0] for count in counts])
+    eigenvalues = values[::-1] ** 2
+    sums = np.array([float(eigenvalues[:count].sum()) / (longer * M) for count in counts])
+    if not bool((sums > 0.0).all()):
+        return 0.0
+    series = [_chebyshev(law, marchenko_pastur_quantile(law, count / M)) for count in counts]
+    covariance = np.array([[_covariance(f, g) for g in series] for f in series]) / M**2 / np.outer(means, means)
+    ratios = np.log(sums / means)
+    contrast = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
+    difference = contrast @ ratios
+    return float(chi2.sf(difference @ np.linalg.solve(contrast @ covariance @ contrast.T, difference), 2))
 
 
 def distance_from_noise(values: Reals, longer: int, scale: float) -> float:

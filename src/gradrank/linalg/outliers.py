@@ -24,6 +24,7 @@ class Separation:
     above: int  # eigenvalues in bands above the bulk's: the outliers, and what detaches within the margin
     law: SilversteinLaw  # of the whole population: its bands below the outliers are the bulk
     edge_law: SilversteinLaw  # of the bulk alone, without those that detach but lie within the margin
+    population: Reals  # (K,) what was cut
     positions: Reals  # (count,) ψ of each outlier
     overlaps: Reals  # (count,) a ψ′(a)/ψ(a) with all other τ in the sums; not a number where ψ′ ≤ 0.95
 
@@ -60,7 +61,9 @@ def separate(population: Reals, columns: int) -> Separation:
     positions, slopes = bulk.psi(candidates), bulk.psi_derivative(candidates)
     stands = (candidates > bulk.spike_threshold) & (slopes > 0) & (positions > centre + MARGIN * scale)
     count = above if bool(stands.all()) else int(np.argmin(stands))
-    return Separation(count, rank, above, whole, bulk, positions[:count], _overlaps(population, count, columns))
+    return Separation(
+        count, rank, above, whole, bulk, population, positions[:count], _overlaps(population, count, columns)
+    )
 
 
 def _overlaps(population: Reals, count: int, columns: int) -> Reals:

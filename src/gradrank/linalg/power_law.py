@@ -14,7 +14,8 @@ from gradrank.linalg.spike_strength import Outlier, find_outlier, stands_off, st
 from gradrank.linalg.trace_statistics import TraceStatistics, traces
 
 POINTS = 8  # values of t
-COMPONENTS = 6  # principal components of the traces that are fitted
+COMPONENTS = 6  # principal components of the traces that are fitted, at most
+RESOLVED = 1e-11  # variance of a component, over the first one's, below which it is rounding
 BEYOND = 4.0  # how far t goes beyond the bulk's eigenvalues on both sides
 ALPHAS = (0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # to start from
 STEPS = 60
@@ -64,16 +65,18 @@ def fit_power_law(eigenvalues: Reals, rows: int, dimension: int) -> PowerLawFit:
 
     The statistics are D(t_j) = tr S(S + t_j)⁻¹ at eight t. Their expectation under the law and their covariance (of
     order one: eigenvalues are rigid) are known in closed form, see `TraceStatistics`. c and α are the generalised least
-    squares estimates over the six leading principal components, with errors from the same covariance; the sum of
-    squares left over is χ² with 4 degrees of freedom (3 where s is fitted to the traces), up to order 1/n.
+    squares estimates over the six leading principal components (fewer where the others are rounding), with errors from the
+    same covariance; the sum of squares left over is χ² with 4 degrees of freedom (3 where s is fitted to the traces), up to
+    order 1/n.
 
     λ₁ is an outlier where it stands off the power law, see `stands_off`; s follows from λ₁, with q uniform on the sphere
     or along the first eigenvector. Traces whose s follows from the same sample's λ₁ scatter less: with m(λ₁) their mean,
     Cov(D − m) = Cov D − V (f m′ᵀ + m′fᵀ) + V m′m′ᵀ, where V = Var λ₁ and V f = Cov(D, λ₁), f = t/(λ₁ + t)².
 
     Otherwise there is no spike, or one within the bulk, whose s is fitted to the traces: it moves them by more than their
-    scatter. Of such a pair the second needs a deviance lower by 2 or 4 to weigh as much as the first; α is the mean with
-    these weights, and its error covers both where the sample cannot tell which it is.
+    scatter. The first eigenvalue of a steep power law stands off too, so that no spike is weighed against either kind. The
+    second of a pair needs a deviance lower by 2 or 4 to weigh as much as the first; α is the mean with these weights, and
+    its error covers both where the sample cannot tell which it is.
 
     Parameters
     ----------
@@ -107,28 +110,36 @@ class _Fitter:
         self.log_k = log_k - log_k.mean()  # makes the two parameters nearly independent
 
     def best(self) -> PowerLawFit:
-        """Choose the kind of population, or weigh the two that it may be."""
-        generic, p = self._fit("outlier", self._start("outlier"))
-        tau = self._power_law(p)
-        outlier = find_outlier(self.largest, tau, self.n)
-        if outlier is not None and stands_off(outlier, self.largest, tau, self.n):
-            s, error = strength_along_random(outlier, tau)
-            return self._with_leading(replace(generic, spike=s, spike_error=error), p)
+        """Choose the kind of population, or weigh those that it may be."""
         none, p = self._fit("none", self._start("none"))
+        outlier = self._standing_off()
+        if outlier is not None:
+            spiked, with_outlier = outlier
+            return _weighed(none, spiked, self._gain(("none", p), with_outlier, given_largest=False) - HIDDEN_SPIKE)
         hidden, with_spike = self._fit("hidden", np.append(p, 0.0))
         if with_spike[2] < FADED:
             return none
-        return _weighed(none, hidden, self._gain(("none", p), ("hidden", with_spike)) - HIDDEN_SPIKE)
+        return _weighed(
+            none, hidden, self._gain(("none", p), ("hidden", with_spike), given_largest=False) - HIDDEN_SPIKE
+        )
 
-    def _with_leading(self, generic: PowerLawFit, p: Reals) -> PowerLawFit:
-        """Return the fit of an outlier with q in general position, weighed against q = first eigenvector."""
+    def _standing_off(self) -> tuple[PowerLawFit, tuple[str, Reals]] | None:
+        """Return the fit with λ₁ as an outlier, and its kind and parameters; None where λ₁ does not stand off."""
+        generic, p = self._fit("outlier", self._start("outlier"))
+        tau = self._power_law(p)
+        outlier = find_outlier(self.largest, tau, self.n)
+        if outlier is None or not stands_off(outlier, self.largest, tau, self.n):
+            return None
+        s, error = strength_along_random(outlier, tau)
+        generic = replace(generic, spike=s, spike_error=error)
         leading, other = self._fit("leading", p)
         tau = self._power_law(other)
         outlier = find_outlier(self.largest, tau[1:], self.n)
         if outlier is None:
-            return generic
+            return generic, ("outlier", p)
         leading = replace(leading, spike=outlier.position - float(tau[0]), spike_error=outlier.error)
-        return _weighed(generic, leading, self._gain(("outlier", p), ("leading", other)) - LEADING)
+        gain = self._gain(("outlier", p), ("leading", other), given_largest=True) - LEADING
+        return _weighed(generic, leading, gain), ("leading", other) if gain > 0.0 else ("outlier", p)
 
     def _power_law(self, p: Reals) -> Reals:
         return np.asarray(np.exp(p[0] - abs(p[1]) * self.log_k))  # k^|α| would be a power law too, but a rising one
@@ -187,6 +198,8 @@ class _Fitter:
             inverse = np.linalg.pinv(information + damping * np.diag(np.diag(information)))
             step = np.clip(inverse @ (jacobian.T @ residual), -1.0, 1.0)
             error = np.sqrt(np.diag(np.linalg.pinv(information)))
+            if not bool((error > 0.0).all()):  # the traces do not move with a parameter: there is nothing to be fitted
+                break
             trial = self._residual(kind, p + step, whiten)
             if float(trial @ trial) > float(residual @ residual) * (1.0 + ROUNDING):
                 damping *= 10.0
@@ -198,7 +211,7 @@ class _Fitter:
                 break
         s = self._statistics(kind, p).rank_one
         spike, spike_error = (s, s * float(error[2])) if kind == "hidden" else (0.0, math.nan)
-        scale, freedom = float(self._power_law(p)[0]), COMPONENTS - len(p)
+        scale, freedom = float(self._power_law(p)[0]), len(residual) - len(p)
         statistic = float(residual @ residual)
         return PowerLawFit(scale, abs(float(p[1])), float(error[1]), spike, spike_error, kind, statistic, freedom), p
 
@@ -214,29 +227,37 @@ class _Fitter:
         return np.stack(columns, axis=1)
 
     def _whitening(self, covariance: Reals) -> Reals:
-        values, vectors = np.linalg.eigh(covariance)
-        return np.asarray((vectors[:, -COMPONENTS:] / np.sqrt(values[-COMPONENTS:])).T)
+        vectors, values = _leading_components(covariance)
+        return np.asarray((vectors / np.sqrt(values)).T)
 
-    def _deviance(self, kind: str, p: Reals, basis: Reals | None = None) -> float:
-        """Return −2 log likelihood of the traces, up to a constant, in the components ``basis`` (J, 6)."""
+    def _deviance(self, kind: str, p: Reals, basis: Reals | None = None, *, given_largest: bool = True) -> float:
+        """Return −2 log likelihood of the traces, up to a constant, in the components ``basis`` (J, c).
+
+        It is that of the traces given λ₁, or of all of them, for a spike whose strength follows λ₁.
+        """
         statistics = self._statistics(kind, p)
-        covariance = self._covariance(kind, p, statistics)
+        covariance = self._covariance(kind, p, statistics) if given_largest else statistics.covariance
         if basis is None:
-            basis = _leading_components(covariance)
+            basis = _leading_components(covariance)[0]
         residual = basis.T @ (self.traces - statistics.mean)
         covariance = basis.T @ covariance @ basis
         return float(residual @ np.linalg.solve(covariance, residual) + np.linalg.slogdet(covariance)[1])
 
-    def _gain(self, first: tuple[str, Reals], second: tuple[str, Reals]) -> float:
+    def _gain(self, first: tuple[str, Reals], second: tuple[str, Reals], *, given_largest: bool) -> float:
         """Return how much lower the deviance of the second fit is, in the components of the first."""
         kind, p = first
-        basis = _leading_components(self._covariance(kind, p, self._statistics(kind, p)))
-        return self._deviance(*first, basis) - self._deviance(*second, basis)
+        statistics = self._statistics(kind, p)
+        covariance = self._covariance(kind, p, statistics) if given_largest else statistics.covariance
+        basis = _leading_components(covariance)[0]
+        before = self._deviance(*first, basis, given_largest=given_largest)
+        return before - self._deviance(*second, basis, given_largest=given_largest)
 
 
-def _leading_components(covariance: Reals) -> Reals:
-    """Return the six leading eigenvectors, shape (J, 6)."""
-    return np.asarray(np.linalg.eigh(covariance)[1][:, -COMPONENTS:])
+def _leading_components(covariance: Reals) -> tuple[Reals, Reals]:
+    """Return the leading eigenvectors, shape (J, c), and eigenvalues, (c,): at most six, those that rounding leaves."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = max(3, min(COMPONENTS, int((values > RESOLVED * values[-1]).sum())))
+    return np.asarray(vectors[:, -kept:]), np.maximum(values[-kept:], RESOLVED * values[-1])
 
 
 def _weighed(first: PowerLawFit, second: PowerLawFit, gain: float) -> PowerLawFit:

@@ -46,9 +46,9 @@ class SilversteinLaw:
     """
 
     def __init__(self, population: ArrayLike, columns: int) -> None:
-        if columns < 1:
-            raise unusable("columns", columns, "give a positive number of columns")
-        values = np.asarray(population, dtype=np.float64)
+        if isinstance(columns, bool) or not isinstance(columns, (int, np.integer)) or columns < 1:
+            raise unusable("columns", columns, "give a whole number of at least 1")
+        values = _eigenvalues(population)
         self.size, self.columns = int(values.size), int(columns)
         self.population = Population.of(values, self.columns)
         self._scale = self.population.scale
@@ -153,6 +153,7 @@ class SilversteinLaw:
         _, inside = self._locate(y)
         w = self._solve(y[inside].astype(np.complex128))
         out[inside] = w.imag / np.abs(w) ** 2 * (self.columns / self.size / np.pi / self._scale)
+        out[np.isnan(y)] = np.nan
         return out.reshape(points.shape)
 
     def cdf(self, x: ArrayLike) -> Reals:
@@ -169,6 +170,7 @@ class SilversteinLaw:
         above = np.where(band > 0, tail[band - 1], tail[-1])
         above[inside] = self._above(self._solve(y[inside].astype(np.complex128)), y[inside])
         share = np.clip(1.0 - above * self.columns / self.size, self.atom_at_zero, 1.0)
+        share[np.isnan(y)] = np.nan
         return np.where(y < 0, 0.0, share).reshape(points.shape)
 
     def quantile(self, p: ArrayLike) -> Reals:
@@ -290,3 +292,14 @@ class SilversteinLaw:
             s[active] = new
             active = active[moved & (np.abs(excess) > 1e-15 * (1.0 + target[active]))]
         return y
+
+
+def _eigenvalues(population: ArrayLike) -> Reals:
+    """Return the population as float64; `Population` checks the values."""
+    try:
+        values = np.asarray(population)
+    except ValueError:
+        values = np.empty(0, dtype=object)
+    if values.dtype.kind not in "fiu":
+        raise unusable("population", type(population).__name__, "give real eigenvalues of at least 0")
+    return values.astype(np.float64)

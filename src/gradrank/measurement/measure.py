@@ -15,7 +15,7 @@ from gradrank.gradient.regime import Regime, regime
 from gradrank.gradient.residue_alignment import draw_beta
 from gradrank.linalg.spectrum import Spectrum
 from gradrank.measurement.ensemble import Ensemble
-from gradrank.measurement.predictions import Predictions, predictions
+from gradrank.measurement.predictions import NOT_ASKED_FOR, Predictions, not_asked_for, predictions
 from gradrank.measurement.record import Measurement
 from gradrank.problem.draw import Draw
 from gradrank.problem.problem import Problem
@@ -74,14 +74,18 @@ def measure(
     draw = problem.draw(seed, device=device)
     parts = decompose(draw, split=split, centring=centring)
     full = spectrum == "full" or (spectrum == "auto" and min(draw.shape) <= FULL_SPECTRUM_LIMIT)
-    predict = prediction == "on" or (prediction == "auto" and full and draw.shape[0] <= PREDICTION_LIMIT)
-    return _collect(problem, draw, parts, k, full, predict, begin)
+    silent = ""
+    if prediction == "off":
+        silent = NOT_ASKED_FOR
+    elif prediction == "auto" and not (full and draw.shape[0] <= PREDICTION_LIMIT):
+        silent = f"left out for a leading spectrum and above n = {PREDICTION_LIMIT}; ask for it with prediction = on"
+    return _collect(problem, draw, parts, k, full, silent, begin)
 
 
 def _collect(
-    problem: Problem, draw: Draw, parts: Decomposition, k: int, full: bool, predict: bool, begin: float
+    problem: Problem, draw: Draw, parts: Decomposition, k: int, full: bool, silent: str, begin: float
 ) -> Measurement:
-    """Return the numbers of a decomposed draw as one record."""
+    """Return the numbers of a decomposed draw as one record; without predictions if there is a reason to be ``silent``."""
     leading = parts.leading(k)
     norms = parts.norms()
     if not all(map(math.isfinite, norms.values())):
@@ -91,7 +95,7 @@ def _collect(
     values = parts.gradient.singular_values() if full else leading.values
     cosines = parts.alignments(k=k)
     beta, beta_status = draw_beta(parts.split, draw.residue)
-    theory = predictions(draw, values) if predict else Predictions()
+    theory = not_asked_for(silent) if silent else predictions(draw, values)
     expected = _expected(problem, theory)
     shares = parts.shares() or {}
     described, unwritable = problem.with_digest().describe()

@@ -14,7 +14,12 @@ from gradrank.gradient.spectrum_prediction import SpectrumPrediction, predict_sp
 from gradrank.gradient.spike_count import count_spikes
 from gradrank.problem.draw import Draw
 
+NOT_ASKED_FOR = "not asked for"
 CURVE_POINTS = 160
+FAR, FAR_PER_VALUE = (
+    0.02,
+    3.0,
+)  # distance from the predicted law, and times 1/size, beyond which it is not that of the draw
 WINDOW = 1.08  # the drawn density is averaged from x/1.08 to 1.08 x
 
 
@@ -33,6 +38,11 @@ class Predictions:
     status: dict[str, str] = field(default_factory=dict)
 
 
+def not_asked_for(reason: str) -> Predictions:
+    """Return no predictions, for one reason."""
+    return Predictions(status=dict.fromkeys(("spectrum_prediction", "spikes", "exponents"), reason))
+
+
 def predictions(draw: Draw, values: torch.Tensor) -> Predictions:
     """Return what theory says of a draw with measured singular values, in descending order; with all of them, their distance."""
     status: dict[str, str] = {}
@@ -40,11 +50,17 @@ def predictions(draw: Draw, values: torch.Tensor) -> Predictions:
     try:
         prediction = predict_spectrum(draw)
         spectrum, curve = _spectrum(prediction, values), _curve(prediction)
-        if prediction.status != "ok":
-            status["spectrum_prediction"] = prediction.status
+        reasons = [prediction.status] if prediction.status != "ok" else []
+        if spectrum["ks"] is not None and spectrum["ks"] > FAR + FAR_PER_VALUE / prediction.size:
+            reasons.append(f"the measured spectrum is off by {spectrum['ks']:.2f}: it is not the predicted law's")
+            status["spikes"] = (
+                "withheld: the predicted law, which they would be counted against, is not that of this draw"
+            )
+        if reasons:
+            status["spectrum_prediction"] = "; ".join(reasons)
     except (InputError, ConvergenceError) as error:
         status["spectrum_prediction"] = str(error)
-    spikes = _spikes(draw, prediction, values, status)
+    spikes = None if "spikes" in status else _spikes(draw, prediction, values, status)
     found = _exponents(draw, status)
     return Predictions(
         spectrum=spectrum,

@@ -5,6 +5,7 @@ from typing import Any
 
 from gradrank.gradient.regime import Regime
 from gradrank.measurement.ensemble import Ensemble, Mean
+from gradrank.measurement.predictions import NOT_ASKED_FOR
 from gradrank.measurement.record import Measurement
 from gradrank.report.tables import Table, number, percent, with_error
 
@@ -153,7 +154,11 @@ def remarks(result: Measurement | Ensemble) -> list[str]:
     if isinstance(result, Measurement):
         lines += theory_remarks(result)
     body = result.to_dict()["status"]
-    lines += [f"{key}: {reason}" for key, reason in body.items() if key not in ("measurement", "regime")]
+    lines += [
+        f"{key}: {reason}"
+        for key, reason in body.items()
+        if key not in ("measurement", "regime") and reason != NOT_ASKED_FOR
+    ]
     return lines
 
 
