@@ -38,7 +38,7 @@ def test_panels_and_figures_for_what_is_left() -> None:
 
 
 def test_what_is_not_there_is_left_out() -> None:
-    one = data(x=5, kind=2, a=7, b=4, seed=2)
+    one = data(x=9, kind=2, a=7, b=4, seed=2)
     one.loc[{"a": 0.5}] = np.nan
     assert len(slices(one)) == 6
 
