@@ -120,7 +120,8 @@ def test_a_cell_that_always_kills_its_worker_has_failed(tmp_path: Path) -> None:
 
 
 MAIN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would this
 sys.path.insert(0, {tests!r})
 from test_run import TWO, real, run
 if __name__ == "__main__":

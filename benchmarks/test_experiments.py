@@ -1,0 +1,44 @@
+"""The experiments' engine: its overhead per cell, and what a second worker gains."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gradrank.experiments.cluster import Where
+from gradrank.experiments.experiment import Experiment
+from gradrank.experiments.run import run
+
+SECTION = "Experiments on local processes"
+
+
+def experiment(function: str, cells: int) -> Experiment:
+    return Experiment(function, f"experiment_cells:{function}", {"a": list(range(cells))}, [0], {"y": []})
+
+
+def test_overhead_per_cell(tmp_path: Path, clock: Callable, ledger) -> None:
+    """Time 1000 trivial cells on two workers, the start of the cluster left in."""
+    clock("trivial", lambda: run(experiment("trivial", 1000), tmp_path / "s.zarr", Where(workers=2)).check(), rounds=1)
+    each = ledger.seconds["trivial"] / 1000
+    ledger.row(
+        SECTION,
+        "1000 trivial cells, two workers, cluster start included",
+        f"{1e3 * each:.1f} ms per cell",
+        "below 25 ms",
+    )
+
+
+def test_two_workers_against_one(tmp_path: Path, clock: Callable, ledger) -> None:
+    """Time 64 equal cells of about half a second with one and with two workers, one thread each."""
+    for workers in (1, 2):
+        path = tmp_path / f"{workers}.zarr"
+        clock(
+            f"workers {workers}",
+            lambda path=path, w=workers: run(experiment("busy", 64), path, Where(workers=w)).check(),
+            rounds=1,
+        )
+    ratio = ledger.seconds["workers 1"] / ledger.seconds["workers 2"]
+    ledger.row(
+        SECTION,
+        "64 equal cells: one worker over two",
+        f"{ratio:.2f} × ({ledger.seconds['workers 2']:.1f} s)",
+        "at least 1.7 ×",
+    )
