@@ -218,7 +218,14 @@ def test_occupied_output_is_refused_before_measuring(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("moment", [1.5, 6.0])
 def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path, moment: float) -> None:
     command = [sys.executable, "-m", "gradrank", "measure", "--seeds", "1000", "-o", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background job ignores the interrupt, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     used = psutil.Process(process.pid).cpu_times
     while used().user < moment:  # in seconds of work, not of the clock; Python itself must have started
         time.sleep(0.02)

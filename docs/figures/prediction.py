@@ -44,19 +44,23 @@ def spectra() -> Figure:
         compared = prediction.compare(values)
         kept = values.numpy()[: prediction.size]
         bins = np.geomspace(kept[-1], kept[0] * 1.01, 70)
-        axes.hist(kept, bins=bins.tolist(), color="0.85", edgecolor="0.6", linewidth=0.3)
-        x = np.sqrt(bins[:-1] * bins[1:])
-        axes.plot(x, prediction.size * prediction.density(x) * np.diff(bins), color="0.0", linewidth=1.2)
+        axes.hist(kept, bins=bins.tolist(), color="0.85", edgecolor="0.6", linewidth=0.3, label="measured")
+        expected = -np.diff(
+            prediction.bulk.above(bins)
+        )  # counts: a band of its own is drawn within its bin, not as a comb
+        axes.plot(np.sqrt(bins[:-1] * bins[1:]), expected, color="0.0", linewidth=1.2, label="predicted")
         outliers = [outlier.value for outlier in prediction.outliers]
-        axes.plot(outliers, np.full(len(outliers), 1.6), "v", color="0.0", fillstyle="none")
-        axes.plot(kept[: len(outliers)], np.zeros(len(outliers)), "|", color="0.0", markersize=11, clip_on=False)
-        axes.axvline(prediction.upper_edge, color="0.0", linewidth=0.6)
+        axes.plot(outliers, np.full(len(outliers), 1.6), "v", color="0.0", fillstyle="none", label="predicted outliers")
+        measured, zeros = kept[: len(outliers)], np.zeros(len(outliers))
+        axes.plot(measured, zeros, "|", color="0.0", markersize=11, clip_on=False, label="measured outliers")
+        axes.axvline(prediction.upper_edge, color="0.0", linewidth=0.6, linestyle="--", label="predicted edge")
         axes.set_xscale("log")
         axes.set_yscale("symlog", linthresh=2)
         axes.set_ylim(0, None)
         axes.set_title(f"{title}: KS {compared.ks:.4f}", loc="left")
         axes.set_xlabel("singular value")
         axes.set_ylabel("count")
+    figure.axes[0].legend(loc="upper right", fontsize=7)
     return figure
 
 
@@ -115,6 +119,7 @@ def failures() -> Figure:
         W = W - (1.0 / draw.network.gamma) * gradient.dense().T
     trained.plot(steps, distances, "o-", color="0.2", fillstyle="none")
     trained.set_xlabel("steps of gradient descent on W (ν = 0.3)")
+    trained.set_xticks(steps, [str(step) for step in steps])
     for axes in (against_nu, trained):
         axes.set_yscale("log")
         axes.set_ylabel("KS distance")

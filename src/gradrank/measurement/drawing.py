@@ -22,8 +22,8 @@ CITATION = (
     "G. Montúfar, Low Rank Gradients and Where to Find Them, NeurIPS 2025, arXiv:2510.01303."
 )
 CAPTIONS = {
-    "spectrum": "Singular values of the gradient (ticks: the leading ones); vertical lines: spectral norms of its parts; "
-    "curve, edge and triangles: the spectrum predicted from inputs and residue alone.",
+    "spectrum": "Singular values of the gradient (ticks: the leading ones, or those above the predicted edge); vertical lines: "
+    "spectral norms of its parts; curve, edge and triangles: the spectrum predicted from inputs and residue alone.",
     "norms": "Spectral norms of the gradient and of its parts: mean and standard error over the seeds.",
     "alignments": "|cosine| of the leading singular vectors with named directions; pale italics: within three times chance.",
 }
@@ -80,8 +80,10 @@ def _spectrum(one: Measurement, axes: Axes) -> None:
     marks = {PART_LABELS[name]: one.norms[name] for name in (*SPIKES, "remainder") if name in one.norms}
     expected = None
     if one.spectrum_prediction is not None:
-        outliers = [row["predicted"] for row in one.spectrum_prediction["outliers"] if row["predicted"] is not None]
-        expected = Expectation(one.prediction_curve, one.spectrum_prediction["edge"], outliers)
+        edge, rows = one.spectrum_prediction["edge"], one.spectrum_prediction["outliers"]
+        outliers = [row["predicted"] for row in rows if row["predicted"] is not None]
+        measured = [row["measured"] for row in rows if row["measured"] > edge]
+        expected = Expectation(one.prediction_curve, edge, outliers, measured)
     singular_value_panel(axes, one.singular_values, marks, one.k, complete=one.full_spectrum, expected=expected)
 
 

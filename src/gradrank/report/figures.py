@@ -39,11 +39,12 @@ def pdf(figure: Figure) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """A predicted spectrum: a curve of the number density, the bulk's upper edge, and the outliers."""
+    """A predicted spectrum: a curve of the number density, the bulk's upper edge, and the outliers beside the measured."""
 
     curve: np.ndarray  # (2, points) singular values and their number per unit
     edge: float
     outliers: Sequence[float]
+    measured: Sequence[float]  # measured values above the edge
 
 
 def singular_value_panel(
@@ -57,7 +58,8 @@ def singular_value_panel(
 ) -> None:
     """Draw the histogram of singular values on a logarithmic axis, the ``leading`` ones as ticks, ``marks`` as lines.
 
-    A predicted spectrum is drawn over it as expected counts, its outliers as open triangles. Where only the leading values
+    A predicted spectrum is drawn over it as expected counts, its outliers as open triangles; then the ticks are the measured
+    values above the predicted edge. Where only the leading values
     are known (``complete`` is False) they are drawn alone, against their rank.
     """
     positive = values[values > values.max(initial=0.0) * 1e-14]
@@ -82,8 +84,10 @@ def singular_value_panel(
         ticks = [0, *(step * 10**power for power in range(6) for step in (1, 2, 5) if step * 10**power <= most)]
         axes.set_yticks(ticks, [str(tick) for tick in ticks], minor=False)
         axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
-        top = positive[:leading]
-        axes.plot(top, np.zeros_like(top), "|", color="0.0", markersize=11, clip_on=False, label="leading values")
+        top = positive[:leading] if expected is None else np.array(expected.measured)
+        label = "leading values" if expected is None else "measured outliers"
+        if top.size:
+            axes.plot(top, np.zeros_like(top), "|", color="0.0", markersize=11, clip_on=False, label=label)
         if expected is not None and len(expected.outliers):
             heights = np.full(len(expected.outliers), 1.6)
             axes.plot(expected.outliers, heights, "v", color="0.0", fillstyle="none", label="predicted outliers")
