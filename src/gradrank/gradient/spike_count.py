@@ -29,7 +29,7 @@ FIT, FIT_PER_VALUE = (
     0.005,
     6.0,
 )  # largest distance of the bulk from its law: 5/M is the most seen in 1500 noise matrices
-SHAPE = 1e-3  # p-value of the shape of the bulk below which the entries are not i.i.d.
+SHAPE = 1e-4  # p-value of the shape of the bulk below which the entries are not i.i.d.
 
 LAW = (
     "columns of the gradient independent given inputs and residue (neurons drawn independently of the data); "
