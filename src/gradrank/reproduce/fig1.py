@@ -15,7 +15,7 @@ from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
 from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
 from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
-from gradrank.reproduce.statistics import mean_and_error
+from gradrank.reproduce.statistics import mean_and_error, two_errors
 
 NUS = [0.0, 0.125, 0.25, 0.375]
 ACTIVATIONS = ["sigmoid", "tanh", "elu", "softplus"]
@@ -103,7 +103,15 @@ def claims(data: Data) -> Sequence[Claim]:
             mean, error = mean_and_error(ratios.sel(inner=inner, nu=nu, index=index))
             text = f"σ{index}/‖E‖, sigmoid, MSE, W {inner}, ν = {nu:g}"
             found.append(
-                Claim(text, f"{LRG}, figure 1; value measured with this library", mean, error, expected, "=", scatter)
+                Claim(
+                    text,
+                    f"{LRG}, figure 1; value measured with this library",
+                    mean,
+                    error,
+                    expected,
+                    "=",
+                    two_errors(scatter, error),
+                )
             )
     return found
 

@@ -13,7 +13,7 @@ from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
 from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
 from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
-from gradrank.reproduce.statistics import mean_and_error
+from gradrank.reproduce.statistics import mean_and_error, two_errors
 
 ACTIVATIONS = ["relu", "elu", "swish", "softplus"]
 MEASURED = {"relu": (2.42, 0.24), "elu": (19.8, 2.2), "swish": (8.8, 0.6), "softplus": (17.7, 4.7)}  # paper's size
@@ -80,7 +80,9 @@ def claims(data: Data) -> Sequence[Claim]:
         for activation, (expected, scatter) in MEASURED.items():
             mean, error = mean_and_error(ratio.sel(activation=activation))
             source = f"{LRG}, figure 2; value measured with this library"
-            found.append(Claim(f"‖S₁‖/‖E‖, {activation}", source, mean, error, expected, "=", scatter))
+            found.append(
+                Claim(f"‖S₁‖/‖E‖, {activation}", source, mean, error, expected, "=", two_errors(scatter, error))
+            )
     return found
 
 

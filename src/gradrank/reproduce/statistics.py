@@ -18,6 +18,11 @@ def mean_and_error(values: xarray.DataArray) -> tuple[float, float]:
     return float(found.mean()), error
 
 
+def two_errors(scatter: float, error: float) -> float:
+    """Return two standard errors of the difference to a mean of three seeds with this standard deviation over seeds."""
+    return 2.0 * math.hypot(scatter / math.sqrt(3.0), error)
+
+
 def means(values: xarray.DataArray) -> tuple[np.ndarray, np.ndarray]:
     """Return the means over ``seed`` and their standard errors, along what is left."""
     count = values.notnull().sum("seed")
