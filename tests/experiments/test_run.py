@@ -168,13 +168,22 @@ def test_ctrl_c_says_what_is_there_and_how_to_go_on(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1") as cluster:
         run(
             experiment("kills_its_worker_once", [1, 2], fixed={"folder": ""}),
             tmp_path / "s.zarr",
             Where(scheduler=cluster.scheduler_address),
         ).check()
     assert (Store.existing(tmp_path / "s.zarr").state() == State.DONE).all()
+
+
+def test_two_runs_beside_each_other(tmp_path: Path) -> None:
+    """The usual port of a dashboard is taken by the first."""
+    from distributed import LocalCluster
+
+    one = experiment("line", [], grid={"a": [0.5], "b": ["x"]}, outputs={"length": []})
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:8787", host="127.0.0.1"):
+        run(one, tmp_path / "s.zarr", Where(workers=1)).check()
 
 
 def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

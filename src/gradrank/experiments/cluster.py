@@ -85,7 +85,7 @@ def _cluster(where: Where, threads: int) -> Any:
             n_workers=where.workers or max(1, cores() // threads),
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any free port: another run may have the usual one
             host="127.0.0.1",
         )
 
