@@ -87,5 +87,9 @@ def test_reproduce_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> Non
     assert "scaling-laws" in capsys.readouterr().out
     assert run(["reproduce", "fig9"]) == 2
     assert "figure: 'fig9' is not allowed; give one of all, beta-table" in capsys.readouterr().err
+    assert run(["reproduce", "fig1", "--mnist", "."]) == 2
+    assert "mnist, embeddings: are data for fig8" in capsys.readouterr().err
+    assert run(["reproduce", "fig8", "--mnist", "nowhere"]) == 2
+    assert "mnist: data set 'mnist': 'nowhere' is not a folder" in capsys.readouterr().err
     assert run(["reproduce"]) == 2
     assert "figure: is missing" in capsys.readouterr().err

@@ -15,6 +15,7 @@ FLOORS = [
     "report",
     "measurement",
     "experiments",
+    "reproduce",
     "commands",
     "cli",
     "__main__",

@@ -211,6 +211,8 @@ def reproduce(
     list_: Annotated[bool, typer.Option("--list", help="Say what there is, what it shows and what it costs.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version, under 40 seconds each on two cores.")] = False,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder with a folder for each figure.")] = Path("reproduced"),
+    mnist: Annotated[Path | None, _option(DATA, "Folder of MNIST's idx files, for fig8 (a sample from a package).")] = None,
+    embeddings: Annotated[str | None, _option(DATA, "Folder of cifar10-resnet18.npz for fig8, or photo-embeddings.")] = None,
     workers: Annotated[int | None, _option(HOW, "Worker processes (as many as there are cores).")] = None,
     scheduler: Annotated[str | None, _option(HOW, "Address of a running Dask scheduler, tcp://…")] = None,
 ) -> None:  # fmt: skip
@@ -221,7 +223,7 @@ def reproduce(
     if list_:
         list_reproductions()
     else:
-        reproduce_command(figure, output, Where(workers, scheduler), quick=quick)
+        reproduce_command(figure, output, Where(workers, scheduler), quick=quick, mnist=mnist, embeddings=embeddings)
 
 
 @app.command("list")

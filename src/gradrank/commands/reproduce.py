@@ -13,7 +13,8 @@ from gradrank.measurement.terminal import console
 from gradrank.report.claims import claims_table
 from gradrank.report.tables import Table
 from gradrank.reproduce.catalogue import CATALOGUE
-from gradrank.reproduce.reproduction import Reproduced, reproduce
+from gradrank.reproduce.fig8 import fig8
+from gradrank.reproduce.reproduction import Reproduced, Reproduction, reproduce
 
 
 def list_reproductions() -> None:
@@ -23,13 +24,21 @@ def list_reproductions() -> None:
     to.print(Table("", ["name", "what it shows", "quick | full"], rows).rich(fold=True))
 
 
-def reproduce_command(figure: str | None, output: Path, where: Where, *, quick: bool) -> None:
-    """Reproduce one figure, or all, each in a folder of its own.
+def reproduce_command(
+    figure: str | None,
+    output: Path,
+    where: Where,
+    *,
+    quick: bool,
+    mnist: Path | None = None,
+    embeddings: str | None = None,
+) -> None:
+    """Reproduce one figure, or all, each in a folder of its own; ``mnist`` and ``embeddings`` as `fig8` takes them.
 
     Raises
     ------
     InputError
-        If there is no such figure.
+        If there is no such figure, or figure 8's data are not there or given for another figure.
     IncompleteError
         If a claim does not hold or a cell failed; the others are done first.
     """
@@ -37,8 +46,13 @@ def reproduce_command(figure: str | None, output: Path, where: Where, *, quick: 
         raise InputError(f"figure: is missing; give one of {', '.join(CATALOGUE)}, or all")
     if figure != "all" and figure not in CATALOGUE:
         raise unusable("figure", figure, allowed_names(figure, [*CATALOGUE, "all"]))
-    names = list(CATALOGUE) if figure == "all" else [figure]
-    done = [_one(name, output / name, where, quick) for name in names]
+    chosen = list(CATALOGUE.values()) if figure == "all" else [CATALOGUE[figure]]
+    if mnist is not None or embeddings is not None:
+        if figure not in ("all", "fig8"):
+            raise InputError("mnist, embeddings: are data for fig8; give them with fig8 or all")
+        own = fig8(mnist, embeddings)
+        chosen = [own if one.name == own.name else one for one in chosen]
+    done = [_one(one, output / one.name, where, quick) for one in chosen]
     failing = [one.name for one in done if not one.holds]
     if len(done) > 1:
         held = sum(claim.holds for one in done for claim in one.claims)
@@ -47,14 +61,14 @@ def reproduce_command(figure: str | None, output: Path, where: Where, *, quick: 
         raise IncompleteError(f"not everything holds in {', '.join(failing)}; see claims.json and index.html there")
 
 
-def _one(name: str, folder: Path, where: Where, quick: bool) -> Reproduced:
+def _one(one: Reproduction, folder: Path, where: Where, quick: bool) -> Reproduced:
     start = time.perf_counter()
-    with progress_bar(name) as show:
-        found = reproduce(CATALOGUE[name], folder, quick=quick, where=where, on_progress=lambda _, status: show(status))
+    with progress_bar(one.name) as show:
+        found = reproduce(one, folder, quick=quick, where=where, on_progress=lambda _, status: show(status))
     held = sum(claim.holds for claim in found.claims)
     to = console()
     to.print(
-        f"{name}: {held} of {len(found.claims)} claims hold, {time.perf_counter() - start:.0f} s: {folder / 'index.html'}",
+        f"{one.name}: {held} of {len(found.claims)} claims hold, {time.perf_counter() - start:.0f} s: {folder / 'index.html'}",
         soft_wrap=True,
     )
     failing = [claim for claim in found.claims if not claim.holds]

@@ -8,10 +8,10 @@ from gradrank.reproduce.fig4 import FIG4
 from gradrank.reproduce.fig5 import FIG5
 from gradrank.reproduce.fig6 import FIG6
 from gradrank.reproduce.fig7 import FIG7
-from gradrank.reproduce.fig8 import FIG8
+from gradrank.reproduce.fig8 import fig8
 from gradrank.reproduce.regularisers import REGULARISERS
 from gradrank.reproduce.scaling_laws import SCALING_LAWS
 
 CATALOGUE = {
-    one.name: one for one in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7, FIG8, BETA_TABLE, SCALING_LAWS, REGULARISERS)
+    one.name: one for one in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7, fig8(), BETA_TABLE, SCALING_LAWS, REGULARISERS)
 }
