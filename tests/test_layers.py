@@ -11,6 +11,7 @@ FLOORS = [
     "linalg",
     "problem",
     "gradient",
+    "onestep",
     "flow",
     "report",
     "measurement",

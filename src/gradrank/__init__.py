@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gradrank.version import __version__
 
 if TYPE_CHECKING:
+    from gradrank import onestep as onestep
     from gradrank.flow.training.descent import Descent as Descent
     from gradrank.flow.training.descent import train as train
     from gradrank.foundation.errors import GradrankError as GradrankError
@@ -98,10 +99,13 @@ _HOME = {
     "train": "flow.training.descent",
     "write_page": "measurement.storage",
 }
-__all__ = [*_HOME, "__version__"]
+_STAGES = ("onestep",)  # packages whose names are used through them: gr.onestep.simulate
+__all__ = [*_HOME, *_STAGES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _STAGES:
+        return import_module(f"gradrank.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gradrank' has no attribute '{name}'")
     value = getattr(import_module(f"gradrank.{_HOME[name]}"), name)

@@ -190,6 +190,13 @@ def test_integral_that_does_not_exist_is_not_reported_as_converged() -> None:
         gaussian_expectation(lambda t: 1 / t.abs(), tensor(1.0))
 
 
+def test_a_function_that_grows_too_fast_is_refused_though_it_is_finite_within_the_cutoff() -> None:
+    with pytest.raises(ConvergenceError, match="grows too fast at standard deviation 1: it still counts 12"):
+        gaussian_expectation(lambda t: torch.exp(2 * t * t / 3), tensor(1.0))
+    found = gaussian_expectation(lambda t: torch.exp(t * t / 4), tensor(1.0))
+    assert float(found.value) == pytest.approx(2**0.5, rel=1e-12)
+
+
 @pytest.mark.parametrize(("weights", "degree"), [(expectations.KRONROD, 31), (expectations.GAUSS, 19)])
 def test_rules_integrate_polynomials_up_to_their_degree(weights: torch.Tensor, degree: int) -> None:
     for power in range(degree + 1):

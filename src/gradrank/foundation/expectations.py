@@ -128,8 +128,20 @@ def _adaptive(
             f"Gaussian expectation: not converged at standard deviation {float(s[owner[0]]):.3g} "
             f"after {MAX_BISECTIONS} bisections"
         )
+    _check_tails(f, s, tolerance * size.clamp(min=1.0))
     rounding = 1e-15 * size
     return Expectation(value, error + rounding, "adaptive Gauss-Kronrod")
+
+
+def _check_tails(f: Callable[[torch.Tensor], torch.Tensor], s: torch.Tensor, allowed: torch.Tensor) -> None:
+    """Refuse a function that still counts at the cutoff: its expectation may not exist."""
+    ends = torch.stack([-CUTOFF * s, CUTOFF * s], dim=1)
+    left = f(ends).abs().amax(dim=1) * float(np.exp(-(CUTOFF**2) / 2))
+    if bool((bad := ~(left <= allowed)).any()):
+        raise ConvergenceError(
+            f"Gaussian expectation: the function grows too fast at standard deviation {float(s[bad][0]):.3g}: "
+            f"it still counts {CUTOFF:.0f} standard deviations out"
+        )
 
 
 def _initial_panels(s: torch.Tensor, breaks: Sequence[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

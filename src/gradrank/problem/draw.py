@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -70,6 +70,10 @@ class Draw:
     def residue(self) -> torch.Tensor:
         """r_i = ∂ℓ/∂f(f(x_i), y_i), shape (n,)."""
         return self.loss.residue(self.outputs, self.y)
+
+    def take(self, rows: slice | torch.Tensor) -> Draw:
+        """Return the draw with some of its samples; network, directions and the spike's strength stay as they are."""
+        return replace(self, inputs=self.inputs.take(rows), y=self.y[rows])
 
     def row_chunks(self, matrix: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Split an (n, m) matrix into views of a few rows, small enough for elementwise work."""

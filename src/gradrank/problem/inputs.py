@@ -87,6 +87,16 @@ class Inputs:
         covariance = self.covariance.plus(variance) if self.covariance is not None else None
         return replace(self, bulk=self.bulk + noise, covariance=covariance)
 
+    def take(self, rows: slice | torch.Tensor) -> Inputs:
+        """Return some of the samples; direction, strength and population stay as they are."""
+
+        def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
+            return None if tensor is None else tensor[rows]
+
+        chosen = rows if isinstance(rows, slice) else rows.cpu().numpy()
+        labels = None if self.labels is None else self.labels[chosen]
+        return replace(self, bulk=cut(self.bulk), scores=cut(self.scores), given=cut(self.given), labels=labels)
+
     def to(self, dtype: torch.dtype, device: torch.device) -> Inputs:
         """Return the inputs cast and moved."""
 

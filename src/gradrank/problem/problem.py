@@ -9,6 +9,7 @@ import tomli_w
 import torch
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from gradrank.foundation.devices import device_named
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.names import allowed_names
 from gradrank.foundation.random import stream
@@ -120,7 +121,7 @@ class Problem(Specification):
         """
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise unusable("seed", seed, "give a whole number of at least 0")
-        target_device = _device(device)
+        target_device = device_named(device)
         clean = self.inputs.draw(int(seed))
         targets = self.targets.draw(clean, int(seed))
         noisy = clean.with_noise(self.regularisers.input_noise, stream(int(seed), "inputs.noise"))
@@ -219,14 +220,3 @@ def _read(path: Path) -> str:
     if not text.strip():
         raise InputError(f"{path}: is empty; give a TOML file, such as gradrank template prints")
     return text
-
-
-def _device(name: str) -> torch.device:
-    """Return the device, or say which are there."""
-    available = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    if name == "cuda" and len(available) > 1:
-        return torch.device("cuda:0")
-    if name not in available:
-        none = "; PyTorch sees no CUDA device here" if "cuda" in str(name) and len(available) == 1 else ""
-        raise unusable("device", name, f"give one of {', '.join(available)}{none}")
-    return torch.device(name)

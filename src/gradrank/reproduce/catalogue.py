@@ -9,9 +9,14 @@ from gradrank.reproduce.fig5 import FIG5
 from gradrank.reproduce.fig6 import FIG6
 from gradrank.reproduce.fig7 import FIG7
 from gradrank.reproduce.fig8 import fig8
+from gradrank.reproduce.onestep.alignment import ALIGNMENT
+from gradrank.reproduce.onestep.curves import CURVES
+from gradrank.reproduce.onestep.grid import GRID
+from gradrank.reproduce.onestep.spiked_data import SPIKED_DATA
+from gradrank.reproduce.onestep.spikes import SPIKES
 from gradrank.reproduce.regularisers import REGULARISERS
 from gradrank.reproduce.scaling_laws import SCALING_LAWS
 
-CATALOGUE = {
-    one.name: one for one in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7, fig8(), BETA_TABLE, SCALING_LAWS, REGULARISERS)
-}
+LOW_RANK_GRADIENTS = (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7, fig8(), BETA_TABLE, SCALING_LAWS, REGULARISERS)
+ONE_STEP = (ALIGNMENT, GRID, CURVES, SPIKES, SPIKED_DATA)
+CATALOGUE = {one.name: one for one in (*LOW_RANK_GRADIENTS, *ONE_STEP)}

@@ -20,9 +20,14 @@ def sizes(quick: bool) -> list[int]:
     return list(QUICK if quick else PAPER)
 
 
+def fixed_of(results: xarray.Dataset) -> dict[str, Any]:
+    """Return the arguments that all cells of an experiment shared."""
+    return dict(json.loads(results.attrs["specification"])["fixed"])
+
+
 def size_of(results: xarray.Dataset) -> tuple[int, ...]:
     """Return the (n, d, m) that an experiment was run at."""
-    return tuple(json.loads(results.attrs["specification"])["fixed"]["size"])
+    return tuple(fixed_of(results)["size"])
 
 
 def synthetic(

@@ -8,8 +8,8 @@ from torch_descent import descend
 
 import gradrank as gr
 from gradrank.flow.training.batches import Batches
-from gradrank.flow.training.loss_gradient import loss_gradient
 from gradrank.flow.training.trackers import Loss, TopSingularValues, Weights
+from gradrank.gradient.loss_gradient import loss_gradient
 
 REGULARISERS = {
     "none": {},

@@ -25,23 +25,7 @@ def hold_out(draw: Draw, samples: int) -> tuple[Draw, Draw]:
     n = len(draw.y)
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= n - 2:
         raise unusable("samples", samples, f"give a whole number from 1 to {n - 2}")
-    return _rows(draw, slice(0, n - samples)), _rows(draw, slice(n - samples, n))
-
-
-def _rows(draw: Draw, rows: slice) -> Draw:
-    inputs = draw.inputs
-
-    def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
-        return None if tensor is None else tensor[rows]
-
-    part = replace(
-        inputs,
-        bulk=cut(inputs.bulk),
-        scores=cut(inputs.scores),
-        given=cut(inputs.given),
-        labels=None if inputs.labels is None else inputs.labels[rows],
-    )
-    return replace(draw, inputs=part, y=draw.y[rows])
+    return draw.take(slice(0, n - samples)), draw.take(slice(n - samples, n))
 
 
 def samples_of(draw: Draw, rows: torch.Tensor) -> Draw:

@@ -11,16 +11,17 @@ import torch
 
 from gradrank.flow.training import checkpoint as checkpoints
 from gradrank.flow.training.batches import Batches
+from gradrank.flow.training.fault import fault
 from gradrank.flow.training.held_out import samples_of
 from gradrank.flow.training.identity import identity
 from gradrank.flow.training.leading import LeadingTriplets
-from gradrank.flow.training.loss_gradient import fault, loss_gradient
 from gradrank.flow.training.parametrisation import parametrisation
 from gradrank.flow.training.series import Series, append
 from gradrank.flow.training.state import Start, State
 from gradrank.flow.training.trackers import TopSingularValues, Tracker
 from gradrank.flow.training.trajectory import Trajectory
 from gradrank.foundation.errors import GradrankError, InputError
+from gradrank.gradient.loss_gradient import loss_gradient
 from gradrank.linalg.products import largest_entry
 from gradrank.problem.draw import Draw
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 
 from gradrank.flow.training.leading import TOLERANCE, LeadingTriplets
-from gradrank.flow.training.loss_gradient import loss_gradient
+from gradrank.gradient.loss_gradient import loss_gradient
 from gradrank.gradient.split import SpikeSplit, spike_split
 from gradrank.linalg.krylov import block_krylov
 from gradrank.linalg.operators import Dense
