@@ -90,3 +90,12 @@ def test_a_penalty_that_rounding_hides_is_refused() -> None:
     S, y = data(40, 25)
     with pytest.raises(InputError, match="rounding hides penalties below"):
         ridge_path(S, y, 1e-18)
+
+
+def test_the_penalty_on_normalised_features() -> None:
+    """min (1/n)‖y − Φa‖² + (λ/m)‖a‖² with Φ = S/√m and a = √m w is the same problem: λ′ on ‖a‖² is λ = mλ′ on ‖w‖²."""
+    S, y = data(40, 25)
+    ridge, m, n = 0.3, S.shape[1], len(y)
+    Phi = S / m**0.5
+    a = torch.linalg.solve(Phi.T @ Phi / n + ridge / m * torch.eye(m, dtype=S.dtype), Phi.T @ y / n)
+    torch.testing.assert_close(Phi @ a, ridge_path(S, y, ridge).predict(S)[:, 0], rtol=1e-9, atol=1e-11)
