@@ -110,7 +110,7 @@ def claims(data: Data) -> Sequence[Claim]:
                     error,
                     expected,
                     "=",
-                    two_errors(scatter, error),
+                    two_errors(scatter, error, ratios.sizes["seed"]),
                 )
             )
     return found

@@ -81,7 +81,15 @@ def claims(data: Data) -> Sequence[Claim]:
             mean, error = mean_and_error(ratio.sel(activation=activation))
             source = f"{LRG}, figure 2; value measured with this library"
             found.append(
-                Claim(f"‖S₁‖/‖E‖, {activation}", source, mean, error, expected, "=", two_errors(scatter, error))
+                Claim(
+                    f"‖S₁‖/‖E‖, {activation}",
+                    source,
+                    mean,
+                    error,
+                    expected,
+                    "=",
+                    two_errors(scatter, error, ratio.sizes["seed"]),
+                )
             )
     return found
 

@@ -18,9 +18,14 @@ def mean_and_error(values: xarray.DataArray) -> tuple[float, float]:
     return float(found.mean()), error
 
 
-def two_errors(scatter: float, error: float) -> float:
-    """Return two standard errors of the difference to a mean of three seeds with this standard deviation over seeds."""
-    return 2.0 * math.hypot(scatter / math.sqrt(3.0), error)
+def two_errors(scatter: float, error: float, seeds: int) -> float:
+    """Return two standard errors of the difference between a mean of three seeds and one of ``seeds``, from their pooled scatter.
+
+    ``scatter`` is the standard deviation over the three seeds, ``error`` the standard error of the other mean.
+    """
+    own = error**2 * seeds
+    pooled = (2 * scatter**2 + (seeds - 1) * own) / (seeds + 1)
+    return 2.0 * math.sqrt(pooled * (1 / 3 + 1 / seeds))
 
 
 def means(values: xarray.DataArray) -> tuple[np.ndarray, np.ndarray]:
