@@ -11,7 +11,7 @@ import torch
 
 from gradrank.experiments.cluster import Where
 from gradrank.foundation.errors import InputError
-from gradrank.reproduce.fig8 import fig8
+from gradrank.reproduce.low_rank.fig8 import fig8
 from gradrank.reproduce.reproduction import reproduce
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "cifar10_embeddings.py"

@@ -11,7 +11,7 @@ from gradrank.experiments.cells import evaluate
 from gradrank.experiments.cluster import Where
 from gradrank.foundation.errors import InputError
 from gradrank.reproduce.catalogue import CATALOGUE
-from gradrank.reproduce.fig1 import outliers
+from gradrank.reproduce.low_rank.fig1 import outliers
 from gradrank.reproduce.reproduction import reproduce
 from gradrank.reproduce.statistics import mean_and_error, slope
 

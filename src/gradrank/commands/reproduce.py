@@ -13,7 +13,7 @@ from gradrank.measurement.terminal import console
 from gradrank.report.claims import claims_table
 from gradrank.report.tables import Table
 from gradrank.reproduce.catalogue import CATALOGUE
-from gradrank.reproduce.fig8 import fig8
+from gradrank.reproduce.low_rank.fig8 import fig8
 from gradrank.reproduce.reproduction import Reproduced, Reproduction, reproduce
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import xarray
 from matplotlib.figure import Figure
@@ -19,8 +20,12 @@ from gradrank.report.claims import Claim, claims_table
 from gradrank.report.figures import pdf, png
 from gradrank.report.page import Page, Picture, Section
 
-LRG = "Sonthalia, Murray and Montúfar 2025 (arXiv:2510.01303)"
 Data = Mapping[str, xarray.Dataset]  # experiment -> its results
+
+
+def fixed_of(results: xarray.Dataset) -> dict[str, Any]:
+    """Return the arguments that all cells of an experiment shared."""
+    return dict(json.loads(results.attrs["specification"])["fixed"])
 
 
 @dataclass(frozen=True)

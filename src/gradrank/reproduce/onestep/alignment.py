@@ -13,9 +13,8 @@ from gradrank.onestep.spike_simulation import simulate_weight_spike
 from gradrank.onestep.spike_theory import SpikeTheory, spike_theory
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.onestep.sources import BA
-from gradrank.reproduce.problems import fixed_of
-from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction, fixed_of
+from gradrank.reproduce.sources import BA
 from gradrank.reproduce.statistics import mean_and_error, means
 
 MULTIPLES = [0.0, 0.5, 0.9, 1.1, 1.5, 2.0, 3.0]  # of the threshold's η

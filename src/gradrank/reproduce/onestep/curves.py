@@ -16,9 +16,8 @@ from gradrank.onestep.large_step import large_step_risk
 from gradrank.onestep.simulation import simulate
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.onestep.sources import BA
-from gradrank.reproduce.problems import fixed_of
-from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction, fixed_of
+from gradrank.reproduce.sources import BA
 from gradrank.reproduce.statistics import mean_and_error, means
 
 STEPS = {"η = 0": (0.0, 0.0), "η = 2": (2.0, 0.0), "η = 2√m": (2.0, 0.5)}

@@ -13,8 +13,8 @@ from gradrank.onestep.asymptotic_risk import asymptotic_risk
 from gradrank.onestep.simulation import simulate
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.onestep.sources import BA
 from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import BA
 from gradrank.reproduce.statistics import means
 
 NOISE = 0.1**0.5

@@ -15,8 +15,8 @@ from gradrank.onestep.spike_simulation import simulate_feature_spikes
 from gradrank.onestep.spike_theory import feature_spikes
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.onestep.sources import MONIRI
 from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import MONIRI
 from gradrank.reproduce.statistics import mean_and_error, means, slope
 
 EXPONENTS = [1 / 6, 0.3, 0.361]

@@ -16,8 +16,9 @@ from gradrank.problem.targets import MultiIndex
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.report.series import Series, series_panel
-from gradrank.reproduce.problems import sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error, means
 
 STEPS = 100
@@ -45,7 +46,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "training": Experiment(
             name="fig5",
-            function="gradrank.reproduce.fig5:cell",
+            function="gradrank.reproduce.low_rank.fig5:cell",
             grid={},
             seeds=[0, 1, 2],
             outputs={"alignment": ["scaling", "step"], "loss": ["scaling", "step"], "angle": ["compared"]},

@@ -19,8 +19,9 @@ from gradrank.problem.network import SCALINGS
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.report.series import Series, series_panel
-from gradrank.reproduce.problems import synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 
 ACTIVATIONS = ["sigmoid", "tanh", "relu", "elu", "swish", "softplus"]
 LOSSES = ["mse", "logistic", "huber", "log-cosh"]
@@ -54,7 +55,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "alignments": Experiment(
             name="beta-table",
-            function="gradrank.reproduce.beta_table:cell",
+            function="gradrank.reproduce.low_rank.beta_table:cell",
             grid={"d": sizes, "nu": NUS},
             seeds=list(range(QUICK_SEEDS if quick else SEEDS)),
             outputs={"log_alignment": ["activation", "loss", "scaling"]},

@@ -11,8 +11,9 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
-from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import PAPER, size_of, sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error, two_errors
 
 ACTIVATIONS = ["relu", "elu", "swish", "softplus"]
@@ -35,7 +36,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "spectra": Experiment(
             name="fig2",
-            function="gradrank.reproduce.fig2:cell",
+            function="gradrank.reproduce.low_rank.fig2:cell",
             grid={"activation": ACTIVATIONS},
             seeds=list(range(10)),
             outputs={"singular_value": ["index"], "residue_spike": [], "remainder": []},

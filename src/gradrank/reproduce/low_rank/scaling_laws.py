@@ -13,8 +13,9 @@ from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.report.series import Series, series_panel
-from gradrank.reproduce.problems import synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import means, slope
 
 PARTS = ["residue_spike", "interpolant", "data_spike", "remainder"]
@@ -44,7 +45,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "norms": Experiment(
             name="scaling-laws",
-            function="gradrank.reproduce.scaling_laws:cell",
+            function="gradrank.reproduce.low_rank.scaling_laws:cell",
             grid={"n": QUICK_SIZES if quick else SIZES, "nu": NUS, "alpha": ALPHAS, "activation": ACTIVATIONS},
             seeds=list(range(8 if quick else 20)),
             outputs={"norm": ["part"], "expected": []},

@@ -15,8 +15,9 @@ from gradrank.problem.regularisers import Regularisers
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.report.series import Series, series_panel
-from gradrank.reproduce.problems import sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error, means
 
 STEPS = 200
@@ -58,7 +59,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "training": Experiment(
             name="regularisers",
-            function="gradrank.reproduce.regularisers:cell",
+            function="gradrank.reproduce.low_rank.regularisers:cell",
             grid={"case": list(CASES)},
             seeds=[0, 1, 2] if quick else list(range(6)),
             outputs={"share": ["step", "part"], "loss": ["step"]},

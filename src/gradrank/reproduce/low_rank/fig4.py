@@ -12,8 +12,9 @@ from gradrank.gradient.decomposition import decompose
 from gradrank.problem.targets import MultiIndex
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.problems import sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error
 
 SCALINGS = ["ntk", "mf"]
@@ -33,7 +34,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "draws": Experiment(
             name="fig4",
-            function="gradrank.reproduce.fig4:cell",
+            function="gradrank.reproduce.low_rank.fig4:cell",
             grid={"scaling": SCALINGS},
             seeds=list(range(100 if quick else 500)),
             outputs={"alignment": ["direction"], "chance": []},

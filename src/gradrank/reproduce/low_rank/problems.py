@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import xarray
@@ -11,6 +10,7 @@ from gradrank.problem.network import TwoLayer
 from gradrank.problem.problem import Problem
 from gradrank.problem.regularisers import Regularisers
 from gradrank.problem.spiked_gaussian import SpikedGaussian
+from gradrank.reproduce.reproduction import fixed_of
 
 PAPER, QUICK = (750, 1000, 1250), (300, 400, 500)
 
@@ -18,11 +18,6 @@ PAPER, QUICK = (750, 1000, 1250), (300, 400, 500)
 def sizes(quick: bool) -> list[int]:
     """Return (n, d, m) as a list, which can be written down."""
     return list(QUICK if quick else PAPER)
-
-
-def fixed_of(results: xarray.Dataset) -> dict[str, Any]:
-    """Return the arguments that all cells of an experiment shared."""
-    return dict(json.loads(results.attrs["specification"])["fixed"])
 
 
 def size_of(results: xarray.Dataset) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ from gradrank.problem.real_inputs import DataSetInputs
 from gradrank.problem.regularisers import Regularisers
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error
 
 ACTIVATIONS = ["sigmoid", "tanh", "relu"]
@@ -90,7 +91,7 @@ def _experiments(strong: Role, weak: Role, quick: bool) -> dict[str, Experiment]
     return {
         "alignments": Experiment(
             name="fig8",
-            function="gradrank.reproduce.fig8:cell",
+            function="gradrank.reproduce.low_rank.fig8:cell",
             grid={"case": list(cases), "activation": ACTIVATIONS},
             seeds=list(range(4 if quick else 10)),
             outputs={"alignment": ["direction"], "chance": []},

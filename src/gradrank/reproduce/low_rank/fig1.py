@@ -13,8 +13,9 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
-from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import PAPER, size_of, sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error, two_errors
 
 NUS = [0.0, 0.125, 0.25, 0.375]
@@ -38,7 +39,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "spectra": Experiment(
             name="fig1",
-            function="gradrank.reproduce.fig1:cell",
+            function="gradrank.reproduce.low_rank.fig1:cell",
             grid={"nu": NUS, "activation": ACTIVATIONS, "loss": LOSSES, "inner": INNER},
             seeds=[0, 1, 2],
             outputs={"singular_value": ["index"], "remainder": []},

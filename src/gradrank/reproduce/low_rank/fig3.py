@@ -11,8 +11,9 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.gradient.decomposition import decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import spectrum_panel, styled
-from gradrank.reproduce.problems import sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error
 
 ACTIVATIONS = ["relu", "sigmoid", "tanh"]
@@ -37,7 +38,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "spectra": Experiment(
             name="fig3",
-            function="gradrank.reproduce.fig3:cell",
+            function="gradrank.reproduce.low_rank.fig3:cell",
             grid={"activation": ACTIVATIONS, "inner": INNER},
             seeds=[0, 1, 2],
             outputs={"singular_value": ["index"], "alignment": [], "derivative": []},

@@ -13,8 +13,9 @@ from gradrank.gradient.decomposition import Decomposition, decompose
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.report.series import Series, series_panel
-from gradrank.reproduce.problems import PAPER, size_of, sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import PAPER, size_of, sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error, means, two_errors
 
 PARTS = ["residue_spike", "interpolant", "data_spike", "jacobian_spike", "jacobian_remainder", "remainder"]
@@ -52,7 +53,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     """Return a grid over the noise and one over the penalty."""
     seeds = list(range(10 if quick else 20))
     shared = {"seeds": seeds, "coordinates": {"part": PARTS}, "fixed": {"size": sizes(quick)}}
-    module = "gradrank.reproduce.fig7"
+    module = "gradrank.reproduce.low_rank.fig7"
     return {
         "noise": Experiment("fig7-noise", f"{module}:noise", {"input_noise": NOISE}, outputs={"norm": ["part"]}, **shared),  # type: ignore[arg-type]
         "penalty": Experiment(

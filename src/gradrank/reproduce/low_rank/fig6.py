@@ -15,8 +15,9 @@ from gradrank.flow.training.descent import Descent, train
 from gradrank.flow.training.trackers import Alignments, Loss
 from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
-from gradrank.reproduce.problems import sizes, synthetic
-from gradrank.reproduce.reproduction import LRG, Data, Plot, Reproduction
+from gradrank.reproduce.low_rank.problems import sizes, synthetic
+from gradrank.reproduce.reproduction import Data, Plot, Reproduction
+from gradrank.reproduce.sources import LRG
 from gradrank.reproduce.statistics import mean_and_error
 
 STEPS = 80
@@ -43,7 +44,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
     return {
         "training": Experiment(
             name="fig6",
-            function="gradrank.reproduce.fig6:cell",
+            function="gradrank.reproduce.low_rank.fig6:cell",
             grid={"nu": QUICK_NUS if quick else NUS, "step_size": list(STEP_SIZES)},
             seeds=[0, 1, 2] if quick else list(range(6)),
             outputs={"residue": ["step"], "spike": ["step"], "loss": ["step"]},
