@@ -10,6 +10,7 @@ FLOORS = [
     "foundation",
     "linalg",
     "problem",
+    "initialization",
     "gradient",
     "onestep",
     "flow",

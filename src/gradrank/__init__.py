@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gradrank.version import __version__
 
 if TYPE_CHECKING:
+    from gradrank import flow as flow
+    from gradrank import initialization as initialization
     from gradrank import onestep as onestep
     from gradrank.flow.training.descent import Descent as Descent
     from gradrank.flow.training.descent import train as train
@@ -99,7 +101,7 @@ _HOME = {
     "train": "flow.training.descent",
     "write_page": "measurement.storage",
 }
-_STAGES = ("onestep",)  # packages whose names are used through them: gr.onestep.simulate
+_STAGES = ("flow", "initialization", "onestep")  # packages whose names are used through them: gr.onestep.simulate
 __all__ = [*_HOME, *_STAGES, "__version__"]
 
 

@@ -1,0 +1,106 @@
+"""Odd targets: the network stays a linear predictor ⟨w, x⟩, and w obeys an equation of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from gradrank.flow.symmetric.targets import vector
+from gradrank.foundation.errors import ConvergenceError, InputError, unusable
+
+
+def mobility(w: np.ndarray, s0: float) -> np.ndarray:
+    """Return H(w) = ¼[R nnᵀ + ½(S_0 + R)(I − nnᵀ)], n = w/‖w‖, R = √(S_0² + 16‖w‖²); shape (d, d)."""
+    size = float(np.linalg.norm(w))
+    R = math.sqrt(s0**2 + 16 * size**2)
+    across = np.eye(len(w)) * (s0 + R) / 8
+    if size == 0:
+        return across
+    n = w / size
+    return np.asarray(across + np.outer(n, n) * (R - (s0 + R) / 2) / 4)
+
+
+def linear_predictor_flow(w_star: Any, covariance: Any, s0: float, times: Sequence[float]) -> np.ndarray:
+    """Return w(t) with w′ = H(w)C(w* − w), w(0) = 0, shape (len(times), d).
+
+    For inputs of a symmetric law with covariance C and an odd f*, w* = C⁻¹E[f*x], a network that starts from a =
+    ±σ and b uniform on the σ-sphere is f_t(x) = ⟨w(t), x⟩ for m → ∞: the measure of its neurons stays a Lorentz
+    boost of diag(σ², σ²I/d), which closes the equation in w (Hajjar and Chizat 2023, arXiv:2211.08771, for the
+    reduction; the closed form is derived for this project). S_0 = σ²(1 + 1/d). The excess risk falls at least as
+    exp(−½S_0 λ_min(C)t).
+
+    Parameters
+    ----------
+    w_star
+        The best linear predictor, shape (d,).
+    covariance
+        C, shape (d, d), symmetric and positive semidefinite.
+    s0
+        S_0 > 0.
+    times
+        Times of at least 0, in any order.
+
+    Raises
+    ------
+    InputError
+        If a value is not usable.
+    """
+    w, C, S0 = _checked(w_star, covariance, s0)
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+        raise unusable("times", times, "give finite times of at least 0")
+    order = np.argsort(grid)
+
+    def velocity(_: float, now: np.ndarray) -> np.ndarray:
+        return np.asarray(mobility(now, S0) @ (C @ (w - now)))
+
+    found = np.zeros((grid.size, len(w)))
+    if grid.max() > 0:
+        solved = solve_ivp(velocity, (0.0, grid.max()), np.zeros(len(w)), "DOP853", grid[order], rtol=1e-12, atol=1e-14)
+        if not solved.success:
+            raise ConvergenceError(f"linear predictor: the integration failed: {solved.message}")
+        found[order] = solved.y.T
+    return found
+
+
+def isotropic_progress(size: float, s0: float, scale: float, times: Sequence[float]) -> np.ndarray:
+    """Return ω(t) of w(t) = ω w*/‖w*‖ for C = scale·I in closed form, shape (len(times),).
+
+    ω = (S_0/8)(z − 1/z) with (z − z₋)/(z₊ − z) = D, z_± = (4‖w*‖ ± R*)/S_0, D = ((1 − z₋)/(z₊ − 1))e^{scale R* t/4}.
+    """
+    R = math.sqrt(16 * size**2 + s0**2)
+    upper, lower = (4 * size + R) / s0, (4 * size - R) / s0
+    # z = (z₋ + D z₊)/(1 + D), in terms of 1/D, which does not overflow
+    inverse = (upper - 1) / (1 - lower) * np.exp(-scale * R * np.asarray(times, dtype=float) / 4)
+    z = (upper + inverse * lower) / (1 + inverse)
+    return np.asarray(s0 / 8 * (z - 1 / z))
+
+
+def rates(w_star: Any, covariance: Any, s0: float) -> tuple[float, float]:
+    """Return the guaranteed rate of the excess risk, ½S_0λ_min(C), and its asymptotic one, 2λ_min(H(w*)C)."""
+    w, C, S0 = _checked(w_star, covariance, s0)
+    values = np.linalg.eigvals(mobility(w, S0) @ C).real
+    return S0 * float(np.linalg.eigvalsh(C)[0]) / 2, 2 * float(values.min())
+
+
+def excess_risk(w: np.ndarray, w_star: Any, covariance: Any) -> np.ndarray:
+    """Return ½(w* − w)ᵀC(w* − w) for rows of (T, d), shape (T,)."""
+    gap = vector("w_star", w_star) - np.atleast_2d(w)
+    return np.asarray(0.5 * np.einsum("ti,ij,tj->t", gap, np.asarray(covariance, dtype=float), gap))
+
+
+def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.ndarray, float]:
+    w, C = vector("w_star", w_star), np.asarray(covariance, dtype=np.float64)
+    if C.shape != (len(w), len(w)) or not np.allclose(C, C.T, atol=1e-12 * max(1.0, float(np.abs(C).max(initial=0)))):
+        raise InputError(
+            f"covariance: shape {C.shape} is not allowed or it is not symmetric; give ({len(w)}, {len(w)})"
+        )
+    if np.linalg.eigvalsh(C)[0] < -1e-12 * np.abs(C).max():
+        raise InputError("covariance: is not positive semidefinite; give a covariance matrix")
+    if isinstance(s0, bool) or not isinstance(s0, (int, float)) or not 0 < s0 < math.inf:
+        raise unusable("s0", s0, "give a finite number above 0")
+    return w, C, float(s0)

@@ -1,0 +1,153 @@
+"""f*(x) = ‖x_H‖: the flow reduced to the angle to H and the size of each neuron."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.special import eval_jacobi, roots_jacobi
+
+from gradrank.flow.symmetric.kernels import zonal_eigenvalues
+from gradrank.flow.symmetric.targets import norm_constant
+from gradrank.foundation.errors import ConvergenceError, unusable
+
+ANGLES, DEGREES = 60, 100  # nodes of each sign, and even harmonics: six digits
+
+
+class Harmonics:
+    """Φ_n(θ), the one harmonic of degree 2n that rotations of H and of its complement leave alone, of mean square one."""
+
+    def __init__(self, d: int, p: int, degrees: int = DEGREES) -> None:
+        self.d, self.p = d, p
+        self.alpha, self.beta = (d - p) / 2 - 1, p / 2 - 1
+        self.n = np.arange(degrees + 1)
+        nodes, weights = roots_jacobi(degrees + 1, self.alpha, self.beta)
+        weights = weights / weights.sum()
+        self.scale = (weights @ self._jacobi(nodes).T ** 2) ** -0.5
+        self.eigenvalues = zonal_eigenvalues(d, 2 * self.n)
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """Return Φ_n(θ_j), shape (degrees + 1, N)."""
+        return np.asarray(self.scale[:, None] * self._jacobi(np.cos(2 * theta)))
+
+    def slopes(self, theta: np.ndarray) -> np.ndarray:
+        """Return Φ_n′(θ_j), shape (degrees + 1, N)."""
+        lower = np.maximum(self.n - 1, 0)[:, None]
+        inner = eval_jacobi(lower, self.alpha + 1, self.beta + 1, np.cos(2 * theta)[None, :])
+        factor = (self.n + self.alpha + self.beta + 1) / 2 * (self.n > 0)
+        return np.asarray(self.scale[:, None] * factor[:, None] * inner * (-2 * np.sin(2 * theta)))
+
+    def kernel(self, theta: float, other: float) -> float:
+        """Return k(θ, θ′) = Σ λ_{2n}Φ_n(θ)Φ_n(θ′), K averaged over the rotations."""
+        a, b = (self.values(np.array([angle]))[:, 0] for angle in (theta, other))
+        return float((self.eigenvalues * a) @ b)
+
+    def _jacobi(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(eval_jacobi(self.n[:, None], self.alpha, self.beta, x[None, :]))
+
+
+@dataclass(frozen=True, eq=False)
+class NormFlow:
+    """Risk and alignment along the reduced flow; "positive" are the neurons with a > 0."""
+
+    times: np.ndarray  # (T,)
+    loss: np.ndarray  # (T,) ½E(f − f*)²
+    mass_positive: np.ndarray  # (T,) Σ ω r² of the neurons with a > 0
+    mass_negative: np.ndarray  # (T,)
+    alignment_positive: np.ndarray  # (T,) mean of cos² of the angle to H, weighted by mass
+    alignment_negative: np.ndarray  # (T,)
+    angles: np.ndarray  # (T, 2, N) θ of the neurons, positive and negative
+    sizes: np.ndarray  # (T, 2, N) r = ‖b‖ = |a|
+    weights: np.ndarray  # (N,) ω of each node, both signs together adding up to one
+    harmonics: Harmonics
+
+    def output(self, X: np.ndarray, index: int = -1) -> np.ndarray:
+        """Return f(x_i) of the infinitely wide network at a time, for rows of (n, d).
+
+        A neuron averaged over the rotations is ‖x‖ Σ κ_{2n}Φ_n(θ_x)Φ_n(θ_j), κ_l the eigenvalues of relu on the sphere.
+        """
+        h, p = self.harmonics, self.harmonics.p
+        size = np.linalg.norm(X, axis=1)
+        cosine = np.linalg.norm(X[:, :p], axis=1) / np.maximum(size, 1e-300)
+        mass = self.weights * self.sizes[index] ** 2
+        sums = h.values(self.angles[index, 0]) @ mass[0] - h.values(self.angles[index, 1]) @ mass[1]
+        relu = zonal_eigenvalues(h.d, 2 * h.n, lambda rho: np.maximum(rho, 0.0))
+        return np.asarray(size * ((relu * sums) @ h.values(np.arccos(np.minimum(cosine, 1.0)))))
+
+
+def norm_target_flow(
+    d: int, p: int, times: Sequence[float], sigma: float = 1.0, *, angles: int = ANGLES, degrees: int = DEGREES
+) -> NormFlow:
+    """Integrate θ′ = ε∂_θg, (log r)′ = εg with g(θ) = c_p k(θ, 0) − Σ ω ε r² k(θ, θ_j), for inputs N(0, I_d) and dim H = p.
+
+    b̂ = (cos θ u, sin θ v) with u in H and v across; the start is a = ±σ and b uniform on the σ-sphere, its angles the Gauss-Jacobi
+    nodes of their law. The kernel is diagonal in the harmonics Φ_n, and so is the loss, ½Σ λ_{2n}(c_pΦ_n(0) − Σ ω ε r² Φ_n)²
+    (Hajjar and Chizat 2023, arXiv:2211.08771, for the reduction; the spectral form is derived for this project).
+
+    Parameters
+    ----------
+    d, p
+        Input dimension, and dimension of H, 1 ≤ p < d.
+    times
+        Increasing times of at least 0.
+    sigma
+        σ.
+    angles, degrees
+        Resolution; the defaults give six digits.
+
+    Raises
+    ------
+    InputError
+        If a value is not usable.
+    """
+    for name, value, least in (("d", d, 2), ("p", p, 1), ("angles", angles, 2), ("degrees", degrees, 2)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise unusable(name, value, f"give a whole number of at least {least}")
+    if p >= d:
+        raise unusable("p", p, f"give a number below d = {d}")
+    if isinstance(sigma, bool) or not isinstance(sigma, (int, float)) or not 0 < sigma < float("inf"):
+        raise unusable("sigma", sigma, "give a finite number above 0")
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or (np.diff(grid, prepend=0.0) < 0).any():
+        raise unusable("times", times, "give increasing finite times of at least 0")
+    harmonics = Harmonics(d, p, degrees)
+    nodes, weights = roots_jacobi(angles, harmonics.alpha, harmonics.beta)
+    theta, weights = np.arccos(nodes) / 2, weights / weights.sum() / 2
+    sign, omega = np.repeat([1.0, -1.0], angles), np.tile(weights, 2)
+    wanted = norm_constant(p) * harmonics.values(np.zeros(1))[:, 0]
+
+    def coefficients(angle: np.ndarray, log_r: np.ndarray) -> np.ndarray:
+        return np.asarray(wanted - harmonics.values(angle) @ (omega * sign * np.exp(2 * log_r)))
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        angle, log_r = np.split(flat, 2)
+        residue = harmonics.eigenvalues * coefficients(angle, log_r)
+        return np.concatenate([sign * (residue @ harmonics.slopes(angle)), sign * (residue @ harmonics.values(angle))])
+
+    start = np.concatenate([np.tile(theta, 2), np.full(2 * angles, np.log(sigma))])
+    states = [start] * grid.size
+    if grid[-1] > 0:
+        solved = solve_ivp(velocity, (0.0, grid[-1]), start, "RK45", grid, rtol=1e-8, atol=1e-10)
+        if not solved.success:
+            raise ConvergenceError(f"norm target: the integration stopped at t = {solved.t[-1]:.3g}: {solved.message}")
+        states = list(solved.y.T)
+    angle, log_r = (np.stack(parts) for parts in zip(*(np.split(state, 2) for state in states), strict=True))
+    mass = omega * np.exp(2 * log_r)
+    positive, negative = sign > 0, sign < 0
+    total = [mass[:, chosen].sum(axis=1) for chosen in (positive, negative)]
+    aligned = [(mass * np.cos(angle) ** 2)[:, chosen].sum(axis=1) for chosen in (positive, negative)]
+    loss = [0.5 * float(harmonics.eigenvalues @ coefficients(a, r) ** 2) for a, r in zip(angle, log_r, strict=True)]
+    return NormFlow(
+        times=grid,
+        loss=np.array(loss),
+        mass_positive=total[0],
+        mass_negative=total[1],
+        alignment_positive=aligned[0] / total[0],
+        alignment_negative=aligned[1] / total[1],
+        angles=angle.reshape(-1, 2, angles),
+        sizes=np.exp(log_r).reshape(-1, 2, angles),
+        weights=weights,
+        harmonics=harmonics,
+    )

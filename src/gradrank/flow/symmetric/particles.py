@@ -1,0 +1,226 @@
+"""`particle_flow`: the gradient flow of m neurons on the population risk, in closed form, or on samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from gradrank.flow.symmetric.kernels import relu_field, relu_gram
+from gradrank.flow.symmetric.targets import Target
+from gradrank.foundation.errors import ConvergenceError, InputError, unusable
+from gradrank.foundation.random import stream, unit_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """Neurons of the mean-field network f(x) = (1/m) Σ a_j relu(⟨b_j, x⟩)."""
+
+    a: np.ndarray  # (m,)
+    B: np.ndarray  # (m, d)
+
+    def output(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x_i) for rows of (n, d)."""
+        return np.asarray(np.maximum(X @ self.B.T, 0) @ self.a / len(self.a))
+
+    def predictor(self) -> np.ndarray:
+        """Return ½ (1/m) Σ a_j b_j, the w of the linear part of f, shape (d,)."""
+        return np.asarray(self.a @ self.B / (2 * len(self.a)))
+
+    def mirrored(self, T: np.ndarray, sign: float = 1.0) -> Particles:
+        """Return (sign·a, Tb)."""
+        return Particles(sign * self.a, self.B @ T.T)
+
+
+class Risk(Protocol):
+    """A risk with its gradient by every neuron."""
+
+    def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
+        """Return a′ = E[R relu(⟨b, x⟩)] and b′ = aE[R 1(⟨b, x⟩ > 0)x] with R = f* − f."""
+
+    def loss(self, state: Particles) -> float:
+        """Return ½E(f − f*)²."""
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationRisk:
+    """Inputs x ~ N(0, I): every expectation is closed."""
+
+    target: Target
+
+    def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
+        """Return the velocities of a and B."""
+        G, dG = self.target.field(state.B)
+        h, dh = relu_field(state.B, state.a / len(state.a), state.B)
+        return G - h, state.a[:, None] * (dG - dh)
+
+    def loss(self, state: Particles) -> float:
+        """Return ½[E f*² − 2(1/m)Σ a_j G*(b_j) + aᵀKa/m²]."""
+        a = state.a / len(state.a)
+        cross, own = a @ self.target.field(state.B)[0], a @ relu_gram(state.B, state.B) @ a
+        return float(0.5 * (self.target.second_moment - 2 * cross + own))
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRisk:
+    """The mean over samples (X, y)."""
+
+    X: np.ndarray
+    y: np.ndarray
+
+    def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
+        """Return the velocities of a and B."""
+        H = self.X @ state.B.T
+        active = np.maximum(H, 0)
+        R = (self.y - active @ state.a / len(state.a)) / len(self.y)
+        return active.T @ R, state.a[:, None] * ((R[:, None] * (H > 0)).T @ self.X)
+
+    def loss(self, state: Particles) -> float:
+        """Return the mean of ½(f − y)²."""
+        return float(0.5 * np.mean((state.output(self.X) - self.y) ** 2))
+
+
+class CorrelatedRisk:
+    """A population risk for x ~ N(0, C), where the target is given as a function of C^(−½)x."""
+
+    def __init__(self, target: Target, covariance: np.ndarray) -> None:
+        self.white = PopulationRisk(target)
+        values, vectors = np.linalg.eigh(covariance)
+        self.root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+    def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
+        """Return the velocities: those of C^½b, taken back by C^½."""
+        da, dB = self.white.velocity(Particles(state.a, state.B @ self.root))
+        return da, dB @ self.root
+
+    def loss(self, state: Particles) -> float:
+        """Return ½E(f − f*)²."""
+        return self.white.loss(Particles(state.a, state.B @ self.root))
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleFlow:
+    """Neurons, risk and what is conserved, at the times asked for."""
+
+    times: np.ndarray  # (T,)
+    states: tuple[Particles, ...]
+    loss: np.ndarray  # (T,)
+    imbalance: np.ndarray  # (T,) largest change of a_j² − ‖b_j‖² since the start
+
+
+def initial_particles(
+    m: int, d: int, sigma: float = 1.0, seed: int = 0, *, group: Sequence[tuple[float, Any]] = ()
+) -> Particles:
+    """Draw a = ±σ and b uniform on the sphere of radius σ, independent; or such a set closed under a group.
+
+    Parameters
+    ----------
+    m, d
+        Neurons and input dimension; m is a multiple of the group's order where one is given.
+    sigma, seed
+        σ, and the seed.
+    group
+        All elements of a finite group, the identity included, as pairs (sign, T): each drawn neuron (a, b) comes
+        with (sign·a, Tb). The antipodal set of odd targets is [(1, I), (−1, −I)].
+
+    Raises
+    ------
+    InputError
+        If m is no multiple of the group's order, or a T is not orthogonal.
+    """
+    for name, value, least in (("m", m, 1), ("d", d, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise unusable(name, value, f"give a whole number of at least {least}")
+    if isinstance(sigma, bool) or not isinstance(sigma, (int, float)) or not 0 < sigma < math.inf:
+        raise unusable("sigma", sigma, "give a finite number above 0")
+    order = max(1, len(group))
+    if m % order:
+        raise unusable("m", m, f"give a multiple of the group's order {order}")
+    rng = stream(seed, "symmetric.particles")
+    a = sigma * (rng.integers(0, 2, m // order) * 2.0 - 1.0)
+    start = Particles(a, sigma * unit_rows(rng, m // order, d))
+    if not group:
+        return start
+    copies = [start.mirrored(orthogonal(T, d), sign) for sign, T in group]
+    return Particles(np.concatenate([copy.a for copy in copies]), np.concatenate([copy.B for copy in copies]))
+
+
+def orthogonal(T: Any, d: int) -> np.ndarray:
+    """Return an orthogonal matrix of shape (d, d), or raise an `InputError`."""
+    array = np.asarray(T, dtype=np.float64)
+    if array.shape != (d, d) or not np.allclose(array @ array.T, np.eye(d), atol=1e-12):
+        raise InputError(
+            f"T: shape {array.shape} is not allowed or it is not orthogonal; give an orthogonal ({d}, {d}) matrix"
+        )
+    return array
+
+
+def particle_flow(
+    target: Target | Risk,
+    particles: Particles | int,
+    times: Sequence[float],
+    *,
+    d: int | None = None,
+    sigma: float = 1.0,
+    seed: int = 0,
+    tolerance: float = 1e-8,
+) -> ParticleFlow:
+    """Integrate a′ = E[R relu(⟨b, x⟩)], b′ = aE[R 1(⟨b, x⟩ > 0)x], R = f* − f, for x ~ N(0, I) or on samples.
+
+    An embedded Runge-Kutta pair of order 5(4) (Dormand and Prince 1980) controls its steps; O(m²d) a stage.
+
+    Parameters
+    ----------
+    target
+        A target with closed expectations (`LinearTarget`, `NetworkTarget`, `NormTarget`, `ProjectedTarget`), or a
+        risk: `SampleRisk`, `CorrelatedRisk`.
+    particles
+        The neurons at time 0, or how many to draw by `initial_particles`, with ``d``, ``sigma`` and ``seed``.
+    times
+        Increasing times of at least 0.
+    tolerance
+        Relative tolerance of a step; the absolute one is a hundredth of it.
+
+    Raises
+    ------
+    InputError
+        If a value is not usable.
+    ConvergenceError
+        If the integrator cannot keep the tolerance.
+    """
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or (np.diff(grid, prepend=0.0) < 0).any():
+        raise unusable("times", times, "give increasing finite times of at least 0")
+    if isinstance(particles, Particles):
+        start = particles
+    elif d is None:
+        raise InputError("d: is missing; give the input dimension together with the number of particles")
+    else:
+        start = initial_particles(particles, d, sigma, seed)
+    risk: Risk = target if hasattr(target, "velocity") else PopulationRisk(target)  # type: ignore[assignment]
+    m, shape = len(start.a), start.B.shape
+
+    def unpacked(flat: np.ndarray) -> Particles:
+        return Particles(flat[:m], flat[m:].reshape(shape))
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        da, dB = risk.velocity(unpacked(flat))
+        return np.concatenate([da, dB.ravel()])
+
+    first = np.concatenate([start.a, start.B.ravel()])
+    if grid[-1] > 0:
+        solved = solve_ivp(velocity, (0.0, grid[-1]), first, "RK45", grid, rtol=tolerance, atol=tolerance / 100)
+        if not solved.success:
+            raise ConvergenceError(
+                f"particle flow: the integration stopped at t = {solved.t[-1]:.3g}: {solved.message}"
+            )
+        states = tuple(unpacked(column.copy()) for column in solved.y.T)
+    else:
+        states = (start,) * grid.size
+    balance = start.a**2 - (start.B**2).sum(axis=1)
+    drift = [float(np.abs(s.a**2 - (s.B**2).sum(axis=1) - balance).max()) for s in states]
+    return ParticleFlow(grid, states, np.array([risk.loss(s) for s in states]), np.array(drift))

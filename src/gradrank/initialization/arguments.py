@@ -1,0 +1,79 @@
+"""Checks of what a user gives to the samplers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradrank.foundation.errors import InputError, unusable
+
+ROUNDING = 1e-12  # of the largest entry: asymmetry and negative eigenvalues below it are rounding
+
+
+def covariance(v0: Any, field: str = "v0") -> torch.Tensor:
+    """Return a symmetric positive semidefinite matrix with a positive diagonal, shape (p, p) float64.
+
+    Raises
+    ------
+    InputError
+        If it is none; the message says what is wrong.
+    """
+    try:
+        array = v0.detach().cpu().numpy() if isinstance(v0, torch.Tensor) else np.asarray(v0, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{field}: rows of numbers are needed; give a symmetric matrix") from None
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise InputError(f"{field}: the shape {array.shape} is not allowed; give a square matrix (p, p)")
+    if not np.isfinite(array).all():
+        raise InputError(f"{field}: an entry is NaN or infinite; give finite numbers")
+    size = float(np.abs(array).max())
+    if np.abs(array - array.T).max() > ROUNDING * size:
+        raise InputError(f"{field}: is not symmetric; give a covariance matrix")
+    if not (np.diag(array) > 0).all():
+        raise InputError(f"{field}: a diagonal entry is not above 0; give the covariance of inputs that are not zero")
+    smallest = float(np.linalg.eigvalsh(array)[0])
+    if smallest < -ROUNDING * size * len(array):
+        raise InputError(
+            f"{field}: is not positive semidefinite (smallest eigenvalue {smallest:.3g}); give a covariance matrix"
+        )
+    return torch.from_numpy(np.ascontiguousarray((array + array.T) / 2, dtype=np.float64))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least ``least``, or raise an `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise unusable(name, value, f"give a whole number of at least {least}")
+    return int(value)
+
+
+def duration(name: str, value: Any) -> float:
+    """Return a finite number above 0, or raise an `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0 < value < math.inf:
+        raise unusable(name, value, "give a finite number above 0")
+    return float(value)
+
+
+def cholesky(V: torch.Tensor) -> torch.Tensor:
+    """Return L with L Lᵀ = V for positive semidefinite V (…, p, p), in closed form for p ≤ 2."""
+    p = V.shape[-1]
+    if p > 2:
+        trace = torch.diagonal(V, dim1=-2, dim2=-1).sum(-1)
+        jitter = 1e-14 * trace[..., None, None] * torch.eye(p, dtype=V.dtype, device=V.device)
+        found, info = torch.linalg.cholesky_ex(V + jitter)
+        return found if not bool(info.any()) else _by_eigenvectors(V)
+    L = torch.zeros_like(V)
+    L[..., 0, 0] = V[..., 0, 0].clamp(min=0).sqrt()
+    if p == 2:
+        L[..., 1, 0] = V[..., 1, 0] / L[..., 0, 0].clamp(min=torch.finfo(V.dtype).tiny)
+        L[..., 1, 1] = (V[..., 1, 1] - L[..., 1, 0] ** 2).clamp(min=0).sqrt()
+    return L
+
+
+def _by_eigenvectors(V: torch.Tensor) -> torch.Tensor:
+    """Return a root of V that need not be triangular: any L with L Lᵀ = V does for a sampler."""
+    values, vectors = torch.linalg.eigh(V)
+    root: torch.Tensor = vectors * values.clamp(min=0).sqrt()[..., None, :]
+    return root
