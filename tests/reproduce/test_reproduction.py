@@ -36,7 +36,7 @@ def test_both_versions_are_described(name: str) -> None:
     assert "|" in one.cost
     quick, full = one.experiments(True), one.experiments(False)
     assert quick.keys() == full.keys()
-    assert all(quick[key].digest != full[key].digest for key in quick)
+    assert any(quick[key].digest != full[key].digest for key in quick)
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Symmetric and low-dimensional dynamics of wide two-layer networks: figures."""
