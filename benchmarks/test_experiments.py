@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 
 from gradrank.experiments.cluster import Where
 from gradrank.experiments.experiment import Experiment
@@ -28,17 +29,16 @@ def test_overhead_per_cell(tmp_path: Path, clock: Callable, ledger) -> None:
 
 def test_two_workers_against_one(tmp_path: Path, clock: Callable, ledger) -> None:
     """Time 64 equal cells of about half a second with one and with two workers, one thread each."""
+    seconds = {}
     for workers in (1, 2):
-        path = tmp_path / f"{workers}.zarr"
-        clock(
-            f"workers {workers}",
-            lambda path=path, w=workers: run(experiment("busy", 64), path, Where(workers=w)).check(),
-            rounds=1,
-        )
-    ratio = ledger.seconds["workers 1"] / ledger.seconds["workers 2"]
+        begin = perf_counter()
+        run(experiment("busy", 64), tmp_path / f"{workers}.zarr", Where(workers=workers)).check()
+        seconds[workers] = perf_counter() - begin
+    clock("two again", lambda: run(experiment("busy", 64), tmp_path / "again.zarr", Where(workers=2)).check(), rounds=1)
+    ratio = seconds[1] / seconds[2]
     ledger.row(
         SECTION,
         "64 equal cells: one worker over two",
-        f"{ratio:.2f} × ({ledger.seconds['workers 2']:.1f} s)",
+        f"{ratio:.2f} × ({seconds[2]:.1f} s)",
         "at least 1.7 ×",
     )
