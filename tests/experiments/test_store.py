@@ -91,6 +91,35 @@ def test_what_is_not_a_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
+def test_damaged_chunks_are_named_and_their_cells_computed_again(tmp_path: Path) -> None:
+    store = filled(tmp_path / "s.zarr")
+    assert int(store.load()["length"].sum()) == int(xarray.open_zarr(tmp_path / "s.zarr")["length"].sum())
+    chunks = sorted((tmp_path / "s.zarr" / "state" / "c").rglob("*"))
+    damaged = next(path for path in chunks if path.is_file())
+    os.truncate(damaged, 3)
+    states = Store.open(tmp_path / "s.zarr", experiment()).state()
+    assert (states == State.MISSING).sum() == 1
+    assert (states == State.DONE).sum() == states.size - 1
+    with pytest.raises(InputError, match=r"store: .*s\.zarr' has a damaged chunk in 'state'"):
+        Store.existing(tmp_path / "s.zarr").load()
+    filled(tmp_path / "s.zarr")
+    assert (Store.existing(tmp_path / "s.zarr").state() == State.DONE).all()
+
+
+def test_a_store_that_another_run_makes_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, replace, made = tmp_path / "s.zarr", Path.replace, []
+
+    def late(self: Path, target: Path) -> Path:
+        if not made:
+            made.append(True)
+            filled(path)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", late)
+    assert (Store.open(path, experiment()).state() == State.DONE).all()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["s.zarr"]
+
+
 def test_an_empty_folder_becomes_a_store(tmp_path: Path) -> None:
     (tmp_path / "s.zarr").mkdir()
     assert Store.open(tmp_path / "s.zarr", experiment()).state().sum() == 0

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import xarray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -86,9 +85,8 @@ def report_command(
 ) -> None:
     """Draw every output of a store, or those named, as a folder of figures and a page."""
     check_writable(output, overwrite=overwrite)
-    specification = Store.existing(store).specification
-    with xarray.open_zarr(store) as opened:
-        data = opened.load()
+    opened = Store.existing(store)
+    specification, data = opened.specification, opened.load()
     chosen = dict(_pair(text, [str(axis) for axis in data.dims]) for text in where)
     names = [str(name) for name in data.data_vars if name not in OWN]
     for name in variables:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
@@ -18,6 +19,9 @@ import zarr
 from gradrank.experiments.experiment import Cell, Experiment, Value, differences
 from gradrank.experiments.provenance import provenance
 from gradrank.foundation.errors import GradrankError, InputError, StorageError
+
+if TYPE_CHECKING:
+    import xarray
 
 SCHEMA = "gradrank.experiment/1"
 BUILTIN: dict[str, Any] = {"state": np.int8, "seconds": np.float64, "host": "string", "error": "string"}
@@ -105,8 +109,42 @@ class Store:
         return list(json.loads(str(self._group.attrs["dimensions"])))
 
     def state(self) -> np.ndarray:
-        """Return the state of every cell, the shape of the grid and the seeds."""
-        return np.asarray(self._arrays["state"][...])
+        """Return the state of every cell, the shape of the grid and the seeds; of a damaged chunk, MISSING."""
+        states = self._arrays["state"]
+        try:
+            return np.asarray(states[...])
+        except OSError:
+            raise
+        except Exception:  # whatever a codec raises
+            found = np.full(states.shape, int(State.MISSING), dtype=np.int8)
+            for index in np.ndindex(states.shape):
+                with suppress(Exception):
+                    found[index] = states[index]
+            return found
+
+    def load(self) -> xarray.Dataset:
+        """Return everything as a labelled data set.
+
+        Raises
+        ------
+        InputError
+            If a chunk is damaged; the message names the array.
+        """
+        import xarray
+
+        with xarray.open_zarr(self.path) as opened:
+            for name in opened.variables:
+                try:
+                    opened.variables[name].load()
+                except OSError:
+                    raise
+                except Exception as error:  # whatever a codec raises
+                    raise InputError(
+                        f"store: '{self.path}' has a damaged chunk in '{name}' ({' '.join(str(error).split())}); "
+                        "delete the store, or that file and the cell's file in 'state', and run again"
+                    ) from None
+            data: xarray.Dataset = opened.load()
+        return data
 
     def errors(self) -> dict[tuple[int, ...], str]:
         """Return the error of every cell that failed."""
@@ -149,6 +187,10 @@ def _create(path: Path, experiment: Experiment) -> None:
         if target.exists():
             target.rmdir()
         temporary.replace(target)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise  # else another run has made it in the meantime: what it is, is checked next
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -15,6 +15,7 @@ from gradrank.experiments.cluster import Where
 from gradrank.experiments.experiment import Experiment
 from gradrank.experiments.provenance import provenance
 from gradrank.experiments.run import Progress, run
+from gradrank.experiments.store import Store
 from gradrank.measurement.drawing import CITATION
 from gradrank.report.claims import Claim, claims_table
 from gradrank.report.figures import pdf, png
@@ -96,8 +97,7 @@ def reproduce(
         if len(outcome.failed) == outcome.total:
             outcome.check()
         missing += len(outcome.failed)
-        with xarray.open_zarr(path) as opened:
-            data[name] = opened.load()
+        data[name] = Store.existing(path).load()
     plots, claims = one.draw(data), tuple(one.claims(data))
     for name, plot in plots.items():
         (target / f"{name}.png").write_bytes(png(plot.figure))
