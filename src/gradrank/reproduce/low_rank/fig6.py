@@ -79,7 +79,7 @@ def draw(data: Data) -> dict[str, Plot]:
             row[2].set_title("loss over that at step 0", loc="left")
         for axes in grid[1]:
             axes.set_xlabel("step")
-        grid[0, 2].legend()
+        grid[0, 2].legend(ncols=2, loc=(0.28, 0.36))
         return figure
 
     caption = "Alignment of u₁(G_t) with the residue and with the spike, and the loss, against ν and the step; mean over seeds."

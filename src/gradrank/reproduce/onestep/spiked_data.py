@@ -80,7 +80,7 @@ def draw(data: Data) -> dict[str, Plot]:
     nus = one["nu"].values
 
     def panels(alpha: float) -> Figure:
-        figure = Figure(figsize=(8.8, 4.6), layout="constrained")
+        figure = Figure(figsize=(9.8, 4.6), layout="constrained")
         grid = figure.subplots(2, len(TARGETS), sharex=True, sharey="row")
         for column, target in enumerate(TARGETS):
             chosen: dict[str, Any] = {"alpha": alpha, "target": target}
@@ -103,8 +103,8 @@ def draw(data: Data) -> dict[str, Plot]:
             lower.set_xlabel("ν")
         grid[0, 0].set_ylabel("|cosine| with $u_1$ of $W_1$, η = √m")
         grid[1, 0].set_ylabel("risk / best constant")
-        grid[0, 0].legend()
-        grid[1, 0].legend()
+        for row in grid:
+            row[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return figure
 
     caption = (
