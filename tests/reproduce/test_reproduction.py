@@ -10,9 +10,11 @@ import xarray
 from gradrank.experiments.cells import evaluate
 from gradrank.experiments.cluster import Where
 from gradrank.foundation.errors import InputError
+from gradrank.report.claims import Claim
 from gradrank.reproduce.catalogue import CATALOGUE
 from gradrank.reproduce.low_rank.fig1 import outliers
-from gradrank.reproduce.reproduction import reproduce
+from gradrank.reproduce.reproduction import citation, reproduce
+from gradrank.reproduce.sources import BA
 from gradrank.reproduce.statistics import mean_and_error, slope
 
 
@@ -63,6 +65,12 @@ def test_outliers_are_counted_above_the_last_wide_gap() -> None:
     assert outliers(bulk) == 0
     assert outliers(np.append([9.0, 3.0, 1.1], bulk)) == 2
     assert outliers(np.append([9.0, 8.0], bulk)) == 2
+
+
+def test_pages_say_what_to_cite() -> None:
+    claims = [Claim("one", f"{BA}, derived here", 1.0, 0.1, 1.0), Claim("two", "measured here", 1.0, 0.1, 1.0)]
+    assert citation(claims) == f"Cite gradrank (CITATION.cff of the repository); {BA}."
+    assert citation(claims[1:]) == "Cite gradrank (CITATION.cff of the repository)."
 
 
 def test_slopes_and_means() -> None:

@@ -16,10 +16,10 @@ from gradrank.experiments.experiment import Experiment
 from gradrank.experiments.provenance import provenance
 from gradrank.experiments.run import Progress, run
 from gradrank.experiments.store import Store
-from gradrank.measurement.drawing import CITATION
 from gradrank.report.claims import Claim, claims_table
 from gradrank.report.figures import pdf, png
 from gradrank.report.page import Page, Picture, Section
+from gradrank.reproduce.sources import PAPERS
 
 Data = Mapping[str, xarray.Dataset]  # experiment -> its results
 
@@ -133,9 +133,15 @@ def _page(
         Section("Figure", notes, pictures=[Picture(png(plot.figure), plot.caption) for plot in plots.values()]),
         Section(f"Claims: {held} of {len(claims)} hold", tables=[claims_table(claims, "What the figure says, checked")]),
         Section("Parameters", code=_written({name: e.specification() for name, e in experiments.items()})),
-        Section("How to cite", [CITATION]),
+        Section("How to cite", [citation(claims)]),
     ]  # fmt: skip
     return Page(one.title, f"gradrank reproduce {one.name}{' --quick' if quick else ''} — {version}", sections).html()
+
+
+def citation(claims: Sequence[Claim]) -> str:
+    """Return what to cite: gradrank, and the papers that the claims name."""
+    papers = [paper for paper in PAPERS if any(paper in claim.source for claim in claims)]
+    return "Cite gradrank (CITATION.cff of the repository)" + "".join(f"; {paper}" for paper in papers) + "."
 
 
 def _written(body: Mapping[str, object]) -> str:
