@@ -18,6 +18,7 @@ from gradrank.initialization import (
     inverse_mean,
     mean_field_flow,
     sample_collapse,
+    sample_correlation,
     sample_one_input,
     stationary_law,
 )
@@ -41,6 +42,13 @@ def test_the_law_of_the_correlation(row: tuple) -> None:
     np.testing.assert_allclose(found.cdf([-0.5, 0, 0.5, 0.9]), probabilities, atol=4e-6)
     np.testing.assert_allclose(correlation_flow(rho, [time], *c), [flow], atol=6e-7)
     assert found.cumulative[-1] == pytest.approx(1, abs=1e-9)
+
+
+def test_long_times_are_on_a_coarser_grid() -> None:
+    """At T = 4 against samples of the same law."""
+    found, samples = correlation_moments(0.3, 4.0, 0, -1), sample_correlation(0.3, 4.0, 0, -1, 20_000, seed=8).numpy()
+    assert abs(found.mean - samples.mean()) < 3.5 * samples.std() / 20_000**0.5 + 0.002
+    assert kstest(samples, found.cdf).statistic < 1.63 / 20_000**0.5 + 0.003
 
 
 def test_the_drift_of_artanh() -> None:

@@ -124,6 +124,7 @@ def test_simulated_steps(outer: str) -> None:
     [
         ({"eta_tilde": 0.0}, "eta_tilde: 0.0 is not allowed"),
         ({"width": -1}, "width: -1 is not allowed"),
+        ({"eta_tilde": 1e-3, "width": 1e4}, r"eta_tilde: 0\.001 is not allowed; .* no larger than at the start"),
         ({"outer": "uniform"}, "outer: 'uniform' is not allowed"),
         ({"activation": "square"}, "activation: 'square' is not allowed"),
     ],

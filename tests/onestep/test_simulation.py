@@ -136,6 +136,7 @@ def test_strengths_of_the_features_spikes() -> None:
         ({"loss": "cubic"}, "loss: 'cubic' is not allowed"),
         ({"device": "tpu"}, "device: 'tpu' is not allowed"),
         ({"d": 10**7}, "d: .* memory"),
+        ({"eta": 1e160, "activation": "relu"}, "features: their squares are not finite"),
     ],
 )
 def test_bad_arguments(change: dict, message: str) -> None:

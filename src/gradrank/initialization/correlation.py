@@ -18,7 +18,7 @@ from gradrank.initialization.arguments import duration, whole
 from gradrank.initialization.shaping import ShapedReLU, angle_defect
 
 SPACING = 0.01  # of the grid in y = artanh ρ; the moments are extrapolated from this and half of it
-STEPS_PER_UNIT = 400  # of time
+STEPS_PER_UNIT = 400  # of time, of its square root beyond one
 DAMPED = 4  # first steps, which are implicit: the start is a point mass
 
 
@@ -29,14 +29,13 @@ class CorrelationLaw:
     mean: float
     variance: float
     mean_artanh: float  # E artanh ρ_T
-    nodes: np.ndarray  # grid of ρ, increasing
-    cumulative: np.ndarray  # P(ρ_T ≤ nodes)
+    nodes: np.ndarray  # grid of artanh ρ, increasing
+    cumulative: np.ndarray  # P(artanh ρ_T ≤ nodes)
 
     def cdf(self, rho: Any) -> np.ndarray:
         """Return P(ρ_T ≤ ρ) by interpolation, to about six digits."""
-        found = np.interp(
-            np.arctanh(np.clip(rho, -1 + 1e-15, 1 - 1e-15)), np.arctanh(self.nodes), self.cumulative, 0.0, 1.0
-        )
+        y = np.arctanh(np.clip(rho, -1 + 1e-15, 1 - 1e-15))
+        found = np.interp(y, self.nodes, self.cumulative, 0.0, 1.0)
         return np.asarray(found)
 
 
@@ -75,12 +74,13 @@ def correlation_moments(
     shaping, T = ShapedReLU(c_plus, c_minus), duration("time", time)
     y0 = math.atanh(_correlation(rho0))
     strength = shaping.strength(width)
-    coarse, fine = (_solve(y0, T, strength, SPACING / refined, refined) for refined in (1, 2))
+    spacing = SPACING * max(1.0, math.sqrt(T))
+    coarse, fine = (_solve(y0, T, strength, spacing / refined, refined) for refined in (1, 2))
     y, mass = fine
     moments = [[float(m @ f(x)) for f in (np.tanh, lambda x: np.tanh(x) ** 2, lambda x: x)] for x, m in (coarse, fine)]
     mean, square, artanh = ((4 * b - a) / 3 for a, b in zip(*moments, strict=True))
     edges = np.cumsum(mass) - mass / 2  # the mass of a cell lies half on either side of its node
-    return CorrelationLaw(mean, square - mean**2, artanh, np.tanh(y), edges)
+    return CorrelationLaw(mean, square - mean**2, artanh, y, edges)
 
 
 def _correlation(rho: float) -> float:
@@ -100,7 +100,7 @@ def _solve(y0: float, T: float, strength: float, h: float, refined: int) -> tupl
     forward, backward = (0.5 / h**2 * _bernoulli(sign * peclet) for sign in (-1.0, 1.0))
     # dm_i/dt = inflow − outflow; `forward` moves mass from i to i + 1, `backward` from i + 1 to i.
     diagonal = -np.append(forward, 0.0) - np.insert(backward, 0, 0.0)
-    steps = max(8, math.ceil(STEPS_PER_UNIT * T)) * refined
+    steps = max(8, math.ceil(STEPS_PER_UNIT * min(T, math.sqrt(T)))) * refined
     dt = T / steps
     mass = np.zeros(len(y))
     mass[round((y0 - y[0]) / h)] = 1.0

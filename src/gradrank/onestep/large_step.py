@@ -16,6 +16,7 @@ from gradrank.onestep.spike_theory import gradient_norm
 from gradrank.onestep.spiked_features import SpikedFeatures
 
 LAWS = ("gaussian", "signs")
+SMALLEST = 10.0  # r²d: W₀ has the component N(0, 1/d) along v̂, which the limit leaves out
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ def large_step_risk(
     Raises
     ------
     InputError
-        If a value is not usable, or λ = 0 at ψ₁ = ψ₂, where the risk diverges.
+        If a value is not usable, λ = 0 at ψ₁ = ψ₂, where the risk diverges, or the step is too small for the width given.
     ConvergenceError
         If the fixed point is not reached.
     """
@@ -99,6 +100,12 @@ def large_step_risk(
     r, c, tau = spike_parameters(eta_tilde, sigma, target, noise, psi0)
     if abs(r) < 1e-9:
         raise unusable("activation", sigma.name, "E σ′(z) = 0: the first step learns no direction")
+    if width is not None and r * r < SMALLEST * psi2 / width:
+        raise unusable(
+            "eta_tilde",
+            eta_tilde,
+            f"⟨v̂, w⟩ of the step, {abs(r):.2g}, is no larger than at the start for m = {width:g}; use asymptotic_risk",
+        )
     features = SpikedFeatures.of(sigma, target, r, c, tau, outer)
     ridges = ridgeless(ridges, moments(sigma).variance, psi2, psi1)
     risk, residual = features.risks(ridges, psi1, psi2, noise, math.inf if width is None else float(width))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gradrank.foundation.errors import unusable
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.onestep.arguments import checked_ridges
 
 
@@ -49,7 +49,8 @@ def ridge_path(
     Raises
     ------
     InputError
-        If a penalty is negative, not finite, or above zero and below what the precision of S resolves.
+        If the features are not finite, or a penalty is negative, not finite, or above zero and below what the precision
+        of S resolves.
     """
     grid = torch.from_numpy(checked_ridges(ridges)).to(S)
     shift, level = (S.mean(dim=0), y.mean()) if intercept else (S.new_zeros(S.shape[1]), y.new_zeros(()))
@@ -57,6 +58,8 @@ def ridge_path(
     n, N = S.shape
     primal = n >= N
     K = (S.T @ S if primal else S @ S.T) / n
+    if not bool(torch.isfinite(K).all()):
+        raise InputError("features: their squares are not finite; give a smaller step or smaller inputs")
     values, vectors = torch.linalg.eigh(K)
     floor = torch.finfo(S.dtype).eps * max(n, N) * float(values[-1])
     _check_resolved(grid, floor)

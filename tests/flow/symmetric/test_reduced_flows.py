@@ -120,6 +120,7 @@ def test_any_target_of_a_projection() -> None:
         (lambda: norm_target_flow(3, 3, [1.0]), "p: 3 is not allowed; give a number below d = 3"),
         (lambda: norm_target_flow(1, 1, [1.0]), "d: 1 is not allowed"),
         (lambda: norm_target_flow(3, 1, [-1.0]), "times: "),
+        (lambda: norm_target_flow(300, 1, [1.0]), "d: 300 with p = 1 is not resolved by 100 harmonics"),
         (lambda: norm_target_flow(3, 1, [1.0], sigma=0.0), r"sigma: 0\.0 is not allowed"),
         (lambda: low_dimensional_flow(ProjectedTarget(lambda x: x[:, 0], 1), 1, 5, [1.0]), "d: 1 is not allowed"),
     ],

@@ -11,8 +11,9 @@ from scipy.special import eval_jacobi, roots_jacobi
 
 from gradrank.flow.symmetric.kernels import zonal_eigenvalues
 from gradrank.flow.symmetric.targets import norm_constant
-from gradrank.foundation.errors import ConvergenceError, unusable
+from gradrank.foundation.errors import ConvergenceError, InputError, unusable
 
+COMPLETE = 1e-4  # of the start's loss p/2 that the harmonics may miss
 ANGLES, DEGREES = 60, 100  # nodes of each sign, and even harmonics: six digits
 
 
@@ -100,7 +101,7 @@ def norm_target_flow(
     Raises
     ------
     InputError
-        If a value is not usable.
+        If a value is not usable, or the harmonics do not resolve the target (large d).
     """
     for name, value, least in (("d", d, 2), ("p", p, 1), ("angles", angles, 2), ("degrees", degrees, 2)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
@@ -117,6 +118,12 @@ def norm_target_flow(
     theta, weights = np.arccos(nodes) / 2, weights / weights.sum() / 2
     sign, omega = np.repeat([1.0, -1.0], angles), np.tile(weights, 2)
     wanted = norm_constant(p) * harmonics.values(np.zeros(1))[:, 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        missing = abs(0.5 * float(harmonics.eigenvalues @ wanted**2) - p / 2)
+    if not missing < COMPLETE * p:
+        raise InputError(
+            f"d: {d} with p = {p} is not resolved by {degrees} harmonics; give other degrees, or a smaller d"
+        )
 
     def coefficients(angle: np.ndarray, log_r: np.ndarray) -> np.ndarray:
         return np.asarray(wanted - harmonics.values(angle) @ (omega * sign * np.exp(2 * log_r)))
