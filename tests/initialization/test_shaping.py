@@ -114,6 +114,21 @@ def test_drift_and_diffusion_are_those_of_one_layer(shaping: ShapedReLU | Shaped
     np.testing.assert_allclose(covariance, sigma, rtol=0.05, atol=0.02)
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_excess_variance_of_a_layer(name: str) -> None:
+    """n Var(V′/V) − 2 by a Gauss-Hermite rule, to first order in 1/n; for ReLU in closed form."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights, n, v, one = weights / weights.sum(), 10**4, 1.7, ShapedSmooth(SMOOTH[name][0])
+    squares = one.apply_(torch.from_numpy(nodes * v**0.5), n).numpy() ** 2
+    relative = (weights @ squares**2) / (weights @ squares) ** 2 - 1
+    found = float(one.excess(tensor(v).reshape(1, 1), n))
+    assert relative - 2 == pytest.approx(found, rel=0.02, abs=1e-6)
+    relu = ShapedReLU(1, -1)
+    positive, negative = relu.slopes(50)
+    fourth, second = 1.5 * (positive**4 + negative**4), (positive**2 + negative**2) / 2
+    assert float(relu.excess(tensor(1.0).reshape(1, 1), 50)) == pytest.approx(fourth / second**2 - 3, rel=1e-12)
+
+
 def test_the_angle_defect_keeps_its_digits() -> None:
     theta = tensor(1e-6, 1e-4, 9.99e-3, 1.01e-2, 1.0, math.pi)
     expected = [3.3333333333e-19, 3.33333333e-13]

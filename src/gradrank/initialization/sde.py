@@ -58,7 +58,8 @@ def sample_sde(
     at
         Times at which V is returned, in increasing order, up to T; T alone unless given.
     width
-        For `ShapedReLU`: takes (c₊ − c₋)² times c of that width, which removes the bias of order n^(−½) against a network.
+        Corrections for networks of that width: `ShapedReLU` takes (c₊ − c₋)² times c, which removes a bias of order n^(−½);
+        the diagonal gets the variance of a layer of finite width (`Shaping.excess`) where that is larger, of order 1/n.
     cap
         Diagonal entry at which a sample counts as exploded.
     device
@@ -113,7 +114,21 @@ def _step(V: torch.Tensor, dt: float, shaping: Shaping, width: int | None, gener
     V = shaping.drift_map(V, dt / 2, width)
     L = cholesky(V)
     half = L @ _exponential(V, dt, generator)
-    return shaping.drift_map(half @ half.transpose(-2, -1), dt / 2, width)
+    moved = half @ half.transpose(-2, -1)
+    if width is not None:
+        moved = _widened(moved, shaping.excess(V, width), dt, generator)
+    return shaping.drift_map(moved, dt / 2, width)
+
+
+def _widened(V: torch.Tensor, excess: torch.Tensor, dt: float, generator: torch.Generator) -> torch.Tensor:
+    """Return EVE, E diagonal, which adds the excess to the variance of log V^{αα} and keeps E V, where it is positive.
+
+    A negative excess is left out: noise cannot be taken away, and its drift alone would make things worse.
+    """
+    g = torch.randn(excess.shape, dtype=torch.float64, generator=generator).to(V.device)
+    more = excess.clamp(min=0) * dt
+    E = torch.exp(more.sqrt() * g / 2 - more / 4)
+    return V * E[..., :, None] * E[..., None, :]
 
 
 def _exponential(V: torch.Tensor, dt: float, generator: torch.Generator) -> torch.Tensor:

@@ -31,9 +31,12 @@ class Shaping(Protocol):
     def drift_map(self, V: torch.Tensor, step: float, width: int | None = None) -> torch.Tensor:
         """Return V after a step of the drift alone, positive semidefinite for every step."""
 
+    def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
+        """Return n Var(V′^{αα}/V^{αα}) − 2 of one layer to first order in 1/n, shape (…, p): zero in the limit."""
+
     @property
     def growth(self) -> float:
-        """B of the diagonal's drift bV(V − 1); 0 where it has none."""
+        """The b of the diagonal's drift bV(V − 1); 0 where it has none."""
 
 
 def angle_defect(theta: torch.Tensor) -> torch.Tensor:
@@ -88,6 +91,12 @@ class ShapedReLU:
         if plus > 0:
             return torch.nn.functional.leaky_relu_(z, minus / plus).mul_(plus)
         return torch.where(z > 0, plus * z, minus * z)
+
+    def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
+        """Return 3r² with r = (s₊² − s₋²)/(s₊² + s₋²), shape (…, p): a layer's relative variance is (2 + 3r²)/n, exactly."""
+        plus, minus = self.slopes(width)
+        r = (plus**2 - minus**2) / (plus**2 + minus**2)
+        return torch.full_like(torch.diagonal(V, dim1=-2, dim2=-1), 3 * r * r)
 
     def kernel(self, rho: torch.Tensor, width: int) -> torch.Tensor:
         """Return c E[φ_s(g₁)φ_s(g₂)] for standard Gaussians of correlation ρ."""
@@ -183,7 +192,7 @@ class ShapedSmooth:
 
     @property
     def growth(self) -> float:
-        """B = (¾φ″(0)² + φ‴(0))/a²: finite-time explosion is possible iff b > 0."""
+        """The b = (¾φ″(0)² + φ‴(0))/a² of the diagonal: finite-time explosion is possible iff b > 0."""
         return (0.75 * self.second**2 + self.third) / self.a**2
 
     def normaliser(self, width: int) -> float:
@@ -194,6 +203,10 @@ class ShapedSmooth:
         """Replace z by φ_s(z)."""
         s = self.a * math.sqrt(width)
         return self.function.value(z / s) * s
+
+    def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
+        """Return (18φ″² + 4φ‴)V^{αα}/(a²n), shape (…, p), from the fourth moment of φ_s to order 1/n."""
+        return (18 * self.second**2 + 4 * self.third) / (self.a**2 * width) * torch.diagonal(V, dim1=-2, dim2=-1)
 
     def drift(self, V: torch.Tensor, _width: int | None = None) -> torch.Tensor:
         """Return (φ″²/4a²)(V^{αα}V^{ββ} + V^{αβ}(2V^{αβ} − 3)) + (φ‴/2a²)V^{αβ}(V^{αα} + V^{ββ} − 2).
