@@ -22,6 +22,7 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 from gradrank.linalg.fixed_point import fixed_point
 from gradrank.onestep.conditional_moments import FeatureMoments, feature_moments, teacher_moments, trapezoid
@@ -59,12 +60,13 @@ class SpikedFeatures:
         """Return the risk and the fixed point's residual for every λ > 0, from the largest to the smallest, each warm-started."""
         risk, residual = np.empty(len(ridges)), np.empty(len(ridges))
         state = np.ones(len(self.law) + len(self.weights))
-        for index in np.argsort(-ridges):
-            ridge = float(ridges[index])
-            image = partial(self._image, ridge, psi1, psi2)
-            name = f"large step, ridge {ridge:.3g}"
-            state, residual[index] = fixed_point(image, state, tolerance=TOLERANCE, most=MOST, name=name)
-            risk[index] = self._risk(ridge, psi1, psi2, noise, width, state)
+        with threadpool_limits(limits=1, user_api="blas"):  # threads cost more than they gain on matrices this small
+            for index in np.argsort(-ridges):
+                ridge = float(ridges[index])
+                image = partial(self._image, ridge, psi1, psi2)
+                name = f"large step, ridge {ridge:.3g}"
+                state, residual[index] = fixed_point(image, state, tolerance=TOLERANCE, most=MOST, name=name)
+                risk[index] = self._risk(ridge, psi1, psi2, noise, width, state)
         return risk, residual
 
     def _image(self, ridge: float, psi1: float, psi2: float, state: np.ndarray) -> np.ndarray:
