@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import torch
 
-from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.errors import InputError
 
 ROUNDING = 1e-12  # of the largest entry: asymmetry and negative eigenvalues below it are rounding
 
@@ -40,20 +39,6 @@ def covariance(v0: Any, field: str = "v0") -> torch.Tensor:
             f"{field}: is not positive semidefinite (smallest eigenvalue {smallest:.3g}); give a covariance matrix"
         )
     return torch.from_numpy(np.ascontiguousarray((array + array.T) / 2, dtype=np.float64))
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least ``least``, or raise an `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise unusable(name, value, f"give a whole number of at least {least}")
-    return int(value)
-
-
-def duration(name: str, value: Any) -> float:
-    """Return a finite number above 0, or raise an `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0 < value < math.inf:
-        raise unusable(name, value, "give a finite number above 0")
-    return float(value)
 
 
 def cholesky(V: torch.Tensor) -> torch.Tensor:

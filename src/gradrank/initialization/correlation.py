@@ -13,8 +13,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
 
 from gradrank.foundation.errors import unusable
+from gradrank.foundation.numbers import above_zero, whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import duration, whole
 from gradrank.initialization.shaping import ShapedReLU, angle_defect
 
 SPACING = 0.01  # of the grid in y = artanh ρ; the moments are extrapolated from this and half of it
@@ -71,7 +71,7 @@ def correlation_moments(
     InputError
         If a value is not usable.
     """
-    shaping, T = ShapedReLU(c_plus, c_minus), duration("time", time)
+    shaping, T = ShapedReLU(c_plus, c_minus), above_zero("time", time)
     y0 = math.atanh(_correlation(rho0))
     strength = shaping.strength(width)
     spacing = SPACING * max(1.0, math.sqrt(T))
@@ -168,7 +168,7 @@ def sample_correlation(
     InputError
         If a value is not usable.
     """
-    shaping, T, dt = ShapedReLU(c_plus, c_minus), duration("time", time), duration("step", step)
+    shaping, T, dt = ShapedReLU(c_plus, c_minus), above_zero("time", time), above_zero("step", step)
     rng = stream(whole("seed", seed, 0), "initialization.correlation")
     y = np.full(whole("samples", samples, 1), math.atanh(_correlation(rho0)))
     steps = math.ceil(T / dt)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import whole
 from gradrank.initialization.network import sample_network
 from gradrank.initialization.shaping import Shaping
 

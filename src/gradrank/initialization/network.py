@@ -10,8 +10,9 @@ import torch
 from gradrank.foundation.devices import device_named
 from gradrank.foundation.errors import InputError
 from gradrank.foundation.memory import require_memory
+from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import cholesky, covariance, whole
+from gradrank.initialization.arguments import cholesky, covariance
 from gradrank.initialization.shaping import Shaping
 
 CHUNK = 1 << 20  # preactivations at a time: what bounds the memory, and stays in cache

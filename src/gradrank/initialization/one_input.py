@@ -10,14 +10,8 @@ import numpy as np
 from scipy.special import gammainc
 
 from gradrank.foundation.errors import unusable
+from gradrank.foundation.numbers import above_zero, finite, increasing_times, whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import duration, whole
-
-
-def _growth(b: float) -> float:
-    if isinstance(b, bool) or not isinstance(b, (int, float)) or not math.isfinite(b):
-        raise unusable("b", b, "give a finite number")
-    return float(b)
 
 
 def explosion_probability(b: float, v0: float) -> float:
@@ -33,7 +27,7 @@ def explosion_probability(b: float, v0: float) -> float:
     InputError
         If b is not finite, or V_0 not above 0.
     """
-    b, v0 = _growth(b), duration("v0", v0)
+    b, v0 = finite("b", b), above_zero("v0", v0)
     return float(gammainc(b + 1, b * v0)) if b > 0 else 0.0
 
 
@@ -45,7 +39,7 @@ def mean_field_flow(v0: float, b: float, times: Sequence[float]) -> np.ndarray:
     InputError
         If a value is not usable.
     """
-    b, v0, t = _growth(b), duration("v0", v0), np.asarray(times, dtype=float)
+    b, v0, t = finite("b", b), above_zero("v0", v0), np.asarray(times, dtype=float)
     if not (np.isfinite(t) & (t >= 0)).all():
         raise unusable("times", times, "give finite numbers of at least 0")
     below = v0 + (1 - v0) * np.exp(b * t)
@@ -54,7 +48,7 @@ def mean_field_flow(v0: float, b: float, times: Sequence[float]) -> np.ndarray:
 
 def blow_up_time(v0: float, b: float) -> float:
     """Return log(V_0/(V_0 − 1))/b, at which the flow without noise explodes; infinity unless b > 0 and V_0 > 1."""
-    b, v0 = _growth(b), duration("v0", v0)
+    b, v0 = finite("b", b), above_zero("v0", v0)
     return math.log(v0 / (v0 - 1)) / b if b > 0 and v0 > 1 else math.inf
 
 
@@ -76,15 +70,8 @@ def sample_one_input(
     InputError
         If a value is not usable.
     """
-    b, v0, dt = _growth(b), duration("v0", v0), duration("step", step)
-    wanted = np.asarray(times, dtype=float)
-    if (
-        wanted.ndim != 1
-        or wanted.size == 0
-        or not (np.diff(wanted, prepend=0.0) >= 0).all()
-        or not np.isfinite(wanted).all()
-    ):
-        raise unusable("times", times, "give increasing finite numbers of at least 0")
+    b, v0, dt = finite("b", b), above_zero("v0", v0), above_zero("step", step)
+    wanted = increasing_times(times)
     rng = stream(whole("seed", seed, 0), "initialization.one_input")
     log_g = np.zeros(whole("samples", samples, 1))
     left = np.full(len(log_g), 1 / v0)  # 1/V_0 − b∫G
@@ -111,7 +98,7 @@ def inverse_mean(v0: float, b: float, time: float) -> float:
     InputError
         If b is above 0, where V explodes, or a value is not usable.
     """
-    b, v0, t = _growth(b), duration("v0", v0), duration("time", time)
+    b, v0, t = finite("b", b), above_zero("v0", v0), above_zero("time", time)
     if b > 0:
         raise unusable("b", b, "give a number of at most 0")
     if b == -2:
@@ -127,7 +114,7 @@ def stationary_law(b: float) -> tuple[float, float]:
     InputError
         If b ≥ −1, where there is no stationary law.
     """
-    b = _growth(b)
+    b = finite("b", b)
     if b >= -1:
         raise unusable("b", b, "there is a stationary law below −1 only")
     return -b - 1, -b

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
+from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import cholesky, covariance, whole
+from gradrank.initialization.arguments import cholesky, covariance
 from gradrank.initialization.shaping import Shaping
 
 

@@ -12,8 +12,9 @@ import torch
 from gradrank.foundation.devices import device_named
 from gradrank.foundation.errors import InputError
 from gradrank.foundation.memory import require_memory
+from gradrank.foundation.numbers import above_zero, whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import cholesky, covariance, duration, whole
+from gradrank.initialization.arguments import cholesky, covariance
 from gradrank.initialization.shaping import Shaping
 
 CHUNK = 1 << 18  # entries of V at a time
@@ -76,7 +77,7 @@ def sample_sde(
         If a value is not usable, or the step is too large for the drift map.
     """
     start, where = covariance(v0), device_named(device)
-    T, dt, samples = duration("time", time), duration("step", step), whole("samples", samples, 1)
+    T, dt, samples = above_zero("time", time), above_zero("step", step), whole("samples", samples, 1)
     if width is not None:
         whole("width", width, 1)
     if not float(torch.diagonal(start).max()) < cap:

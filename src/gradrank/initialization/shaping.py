@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import torch
 
-from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.errors import InputError
 from gradrank.foundation.expectations import gaussian_expectation
+from gradrank.foundation.numbers import above_zero, finite
 from gradrank.problem.activations import Activation, activation
 
 SERIES = 1e-2  # below this angle sin θ − θ cos θ is its series: the difference would lose all digits
@@ -61,9 +62,8 @@ class ShapedReLU:
     c_minus: float
 
     def __post_init__(self) -> None:
-        for name, value in (("c_plus", self.c_plus), ("c_minus", self.c_minus)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise unusable(name, value, "give a finite number")
+        finite("c_plus", self.c_plus)
+        finite("c_minus", self.c_minus)
 
     @property
     def growth(self) -> float:
@@ -146,8 +146,7 @@ class ShapedSmooth:
     normalised: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.a, bool) or not isinstance(self.a, (int, float)) or not 0 < self.a < math.inf:
-            raise unusable("a", self.a, "give a finite number above 0")
+        above_zero("a", self.a)
         at_zero, slope = self._derivatives[:2]
         if abs(at_zero) > 1e-12:
             raise InputError(

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from gradrank.foundation.errors import unusable
+from gradrank.foundation.numbers import above_zero, whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.arguments import duration, whole
 
 COLLAPSE = math.sqrt(2) / (3 * math.pi)  # k: l²(1 − ρ_l) → 1/k² = 9π²/2
 
@@ -42,7 +42,7 @@ def sample_collapse(time: float, samples: int, seed: int = 0, *, steps: int = 20
     InputError
         If a value is not usable.
     """
-    t, count = duration("time", time), whole("steps", steps, 2)
+    t, count = above_zero("time", time), whole("steps", steps, 2)
     rng = stream(whole("seed", seed, 0), "initialization.collapse")
     h = t / count
     b = np.zeros(whole("samples", samples, 1))
@@ -56,7 +56,7 @@ def sample_collapse(time: float, samples: int, seed: int = 0, *, steps: int = 20
 
 def collapse_moments(time: float) -> tuple[float, float]:
     """Return E q^(−½) = k(e^{2t} − 1)/(2t) and E q⁻¹ = (k²/t²)[(e^{6t} − e^{2t})/4 − (e^{6t} − 1)/6]."""
-    t = duration("time", time)
+    t = above_zero("time", time)
     half = COLLAPSE * math.expm1(2 * t) / (2 * t)
     one = (COLLAPSE / t) ** 2 * ((math.exp(6 * t) - math.exp(2 * t)) / 4 - math.expm1(6 * t) / 6)
     return half, one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,27 +9,7 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import InputError, unusable
-
-
-def positive(**values: float) -> None:
-    """Raise an `InputError` unless each value is a finite number above 0."""
-    for name, value in values.items():
-        if not _is_number(value) or not 0 < value < math.inf:
-            raise unusable(name, value, "give a finite number above 0")
-
-
-def at_least_zero(**values: float) -> None:
-    """Raise an `InputError` unless each value is a finite number of at least 0."""
-    for name, value in values.items():
-        if not _is_number(value) or not 0 <= value < math.inf:
-            raise unusable(name, value, "give a finite number of at least 0")
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least ``least``, or raise an `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise unusable(name, value, f"give a whole number of at least {least}")
-    return int(value)
+from gradrank.foundation.numbers import whole
 
 
 def checked_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -68,7 +47,3 @@ def checked_ridges(ridge: float | Sequence[float] | np.ndarray | torch.Tensor) -
 def like(ridge: Any, values: np.ndarray) -> Any:
     """Return the values (L,) as they are, or a number where ``ridge`` is one."""
     return float(values[0]) if np.ndim(ridge) == 0 else values
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))

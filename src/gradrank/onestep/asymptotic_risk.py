@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.onestep.arguments import at_least_zero, checked_ridges, like, positive
+from gradrank.foundation.numbers import above_zero, at_least_zero
+from gradrank.onestep.arguments import checked_ridges, like
 from gradrank.onestep.deterministic_equivalent import implicit_penalty
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import Moments, moments
@@ -76,10 +77,12 @@ def asymptotic_risk(
         If the equation for κ is not solved to 1e-10.
     """
     psi0 = psi1 if psi0 is None else psi0
-    positive(psi1=psi1, psi2=psi2, psi0=psi0)
-    at_least_zero(noise=noise)
+    above_zero("psi1", psi1)
+    above_zero("psi2", psi2)
+    above_zero("psi0", psi0)
+    at_least_zero("noise", noise)
     if eta != math.inf:
-        at_least_zero(eta=eta)
+        at_least_zero("eta", eta)
     ridges = checked_ridges(ridge)
     sigma, target = moments(centred(activation, "activation")), moments(centred(teacher, "teacher"))
     if abs(sigma.mu1) < 1e-9 * math.sqrt(sigma.variance or 1.0):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradrank.foundation.errors import unusable
-from gradrank.onestep.arguments import at_least_zero, positive
+from gradrank.foundation.numbers import above_zero, at_least_zero
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import moments
 
@@ -41,8 +41,8 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
     InputError
         If a value is not usable.
     """
-    positive(psi1=psi1)
-    at_least_zero(noise=noise)
+    above_zero("psi1", psi1)
+    at_least_zero("noise", noise)
     target = moments(centred(teacher, "teacher"))
     if ridge is None:
         if not abs(target.mu1) > 1e-12:
@@ -50,7 +50,7 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
                 "teacher", target.function.name, "it has no linear part: the best ridge is infinite, give one"
             )
         ridge = (target.mu2_squared + noise**2) / (psi1 * target.mu1**2)
-    positive(ridge=ridge)
+    above_zero("ridge", ridge)
     # κ² + κ(1 − 1/ψ₁ − λ) − λ = 0
     half = (1 - 1 / psi1 - ridge) / 2
     kappa = -half + (half**2 + ridge) ** 0.5 if half <= 0 else ridge / (half + (half**2 + ridge) ** 0.5)

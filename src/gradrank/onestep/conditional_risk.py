@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.onestep.arguments import at_least_zero, checked_ridges, like, whole
+from gradrank.foundation.numbers import at_least_zero, whole
+from gradrank.onestep.arguments import checked_ridges, like
 from gradrank.onestep.deterministic_equivalent import implicit_penalty, ridgeless
 from gradrank.onestep.functions import Scalar, centred
 from gradrank.onestep.moments import moments
@@ -86,7 +87,7 @@ def conditional_risk(
     """
     W = _matrix(weights)
     beta, ridges, n = _unit("direction", direction, W.shape[1]), checked_ridges(ridge), whole("n", n, 2)
-    at_least_zero(noise=noise)
+    at_least_zero("noise", noise)
     if step not in STEPS:
         raise unusable("step", step, f"give one of {', '.join(STEPS)}")
     sigma, target = centred(activation, "activation"), centred(teacher, "teacher")

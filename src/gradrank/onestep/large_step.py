@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from gradrank.foundation.errors import unusable
-from gradrank.onestep.arguments import at_least_zero, checked_ridges, like, positive
+from gradrank.foundation.numbers import above_zero, at_least_zero
+from gradrank.onestep.arguments import checked_ridges, like
 from gradrank.onestep.deterministic_equivalent import ridgeless
 from gradrank.onestep.functions import Scalar, centred
 from gradrank.onestep.moments import moments
@@ -89,10 +90,13 @@ def large_step_risk(
         If the fixed point is not reached.
     """
     psi0 = psi1 if psi0 is None else psi0
-    positive(eta_tilde=eta_tilde, psi1=psi1, psi2=psi2, psi0=psi0)
-    at_least_zero(noise=noise)
+    above_zero("eta_tilde", eta_tilde)
+    above_zero("psi1", psi1)
+    above_zero("psi2", psi2)
+    above_zero("psi0", psi0)
+    at_least_zero("noise", noise)
     if width is not None:
-        positive(width=width)
+        above_zero("width", width)
     if outer not in LAWS:
         raise unusable("outer", outer, f"give one of {', '.join(LAWS)}")
     ridges = checked_ridges(ridge)

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import InputError
+from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
 from gradrank.gradient.alignments import cosines
 from gradrank.gradient.decomposition import decompose
-from gradrank.onestep.arguments import checked_ridges, whole
+from gradrank.onestep.arguments import checked_ridges
 from gradrank.onestep.features import Features, squared_errors
 from gradrank.onestep.ridge import ridge_path
 from gradrank.onestep.step import leading_directions, step_size, stepped

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import unusable
+from gradrank.foundation.numbers import whole
 from gradrank.linalg.operators import Dense
-from gradrank.onestep.arguments import checked_seeds, whole
+from gradrank.onestep.arguments import checked_seeds
 from gradrank.onestep.step import leading_directions, step_size, stepped
 from gradrank.onestep.world import Sizes, World
 

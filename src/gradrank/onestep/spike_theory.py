@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.onestep.arguments import at_least_zero, positive
+from gradrank.foundation.numbers import above_zero, at_least_zero
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import Moments, moments
 
@@ -63,8 +63,11 @@ def spike_theory(
         If a value is not usable.
     """
     psi0 = psi1 if psi0 is None else psi0
-    positive(psi1=psi1, psi2=psi2, psi0=psi0)
-    at_least_zero(eta=eta, noise=noise)
+    above_zero("psi1", psi1)
+    above_zero("psi2", psi2)
+    above_zero("psi0", psi0)
+    at_least_zero("eta", eta)
+    at_least_zero("noise", noise)
     sigma, target = moments(centred(activation, "activation")), moments(centred(teacher, "teacher"))
     theta1 = eta * abs(sigma.mu1) * gradient_norm(target, noise, psi0)
     theta2 = eta * abs(sigma.mu1 * target.mu1)

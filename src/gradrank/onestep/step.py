@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.errors import InputError
+from gradrank.foundation.numbers import at_least_zero, finite
 from gradrank.gradient.loss_gradient import loss_gradient
 from gradrank.problem.draw import Draw
 
@@ -19,12 +20,7 @@ def step_size(eta: float, exponent: float, m: int) -> float:
     InputError
         If c is negative, or one of the two is not finite.
     """
-    for name, value in (("eta", eta), ("exponent", exponent)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-            raise unusable(name, value, "give a finite number")
-    if eta < 0:
-        raise unusable("eta", eta, "give a number of at least 0")
-    return float(eta * float(m) ** exponent)
+    return float(at_least_zero("eta", eta) * float(m) ** finite("exponent", exponent))
 
 
 def stepped(draw: Draw, eta: float) -> Draw:

@@ -11,8 +11,8 @@ import torch
 from gradrank.foundation.devices import device_named
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
+from gradrank.foundation.numbers import above_zero, at_least_zero, whole
 from gradrank.foundation.random import stream, unit_vector
-from gradrank.onestep.arguments import at_least_zero, positive, whole
 from gradrank.onestep.functions import Scalar, centred
 from gradrank.problem.draw import Draw
 from gradrank.problem.inputs import Inputs
@@ -46,10 +46,9 @@ class Sizes:
         """
         whole("d", d, 2)
         ratios = {"psi1": psi1, "psi2": psi2, "psi0": psi1 if psi0 is None else psi0}
-        positive(**ratios)
         found = {}
         for name, ratio in ratios.items():
-            found[name] = round(ratio * d)
+            found[name] = round(above_zero(name, ratio) * d)
             if found[name] < 2:
                 raise InputError(f"{name}: {ratio} is not allowed; {name}·d must be at least 2, and d = {d}")
         samples = TEST_SAMPLES * d if test is None else whole("test", test, 2)
@@ -83,7 +82,7 @@ class World:
         unit_rows: bool = False,
     ) -> World:
         """Check what a user gave; see `gradrank.onestep.simulation.simulate`."""
-        at_least_zero(noise=noise)
+        at_least_zero("noise", noise)
         if outer not in OUTER:
             raise unusable("outer", outer, f"give one of {', '.join(OUTER)}")
         rows = sizes.step + sizes.ridge

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
+from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.targets import vector
-from gradrank.foundation.errors import ConvergenceError, InputError, unusable
+from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import above_zero
 
 
 def mobility(w: np.ndarray, s0: float) -> np.ndarray:
@@ -55,15 +56,13 @@ def linear_predictor_flow(w_star: Any, covariance: Any, s0: float, times: Sequen
         raise unusable("times", times, "give finite times of at least 0")
     order = np.argsort(grid)
 
-    def velocity(_: float, now: np.ndarray) -> np.ndarray:
+    def velocity(now: np.ndarray) -> np.ndarray:
         return np.asarray(mobility(now, S0) @ (C @ (w - now)))
 
-    found = np.zeros((grid.size, len(w)))
-    if grid.max() > 0:
-        solved = solve_ivp(velocity, (0.0, grid.max()), np.zeros(len(w)), "DOP853", grid[order], rtol=1e-12, atol=1e-14)
-        if not solved.success:
-            raise ConvergenceError(f"linear predictor: the integration failed: {solved.message}")
-        found[order] = solved.y.T
+    found = np.empty((grid.size, len(w)))
+    found[order] = integrate(
+        velocity, np.zeros(len(w)), grid[order], tolerance=1e-12, name="linear predictor", method="DOP853"
+    )
     return found
 
 
@@ -101,6 +100,4 @@ def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.nd
         )
     if np.linalg.eigvalsh(C)[0] < -1e-12 * np.abs(C).max():
         raise InputError("covariance: is not positive semidefinite; give a covariance matrix")
-    if isinstance(s0, bool) or not isinstance(s0, (int, float)) or not 0 < s0 < math.inf:
-        raise unusable("s0", s0, "give a finite number above 0")
-    return w, C, float(s0)
+    return w, C, above_zero("s0", s0)

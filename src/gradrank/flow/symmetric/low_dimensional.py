@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
+from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.kernels import TINY, sphere_nodes
 from gradrank.flow.symmetric.particles import initial_particles
 from gradrank.flow.symmetric.targets import ProjectedTarget
-from gradrank.foundation.errors import ConvergenceError, unusable
+from gradrank.foundation.numbers import increasing_times, whole
 
 NODES = 16  # of the average over directions across H: six digits
 
@@ -83,19 +83,15 @@ def low_dimensional_flow(
         If the integrator cannot keep the tolerance.
     """
     p = target.p
-    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d <= p:
-        raise unusable("d", d, f"give a whole number above dim H = {p}")
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or (np.diff(grid, prepend=0.0) < 0).any():
-        raise unusable("times", times, "give increasing finite times of at least 0")
+    across = whole("d", d, p + 1) - p
+    grid = increasing_times(times)
     drawn = initial_particles(m, d, sigma, seed)
     start = ReducedParticles(drawn.a, drawn.B[:, :p], np.linalg.norm(drawn.B[:, p:], axis=1))
-    across = d - p
 
     def unpacked(flat: np.ndarray) -> ReducedParticles:
         return ReducedParticles(flat[:m], flat[m : m + m * p].reshape(m, p), flat[m + m * p :])
 
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+    def velocity(flat: np.ndarray) -> np.ndarray:
         s = unpacked(flat)
         G, by_p, by_q = target.reduced_field(s.P, s.q)
         h, h_p, h_q = reduced_field(s.P, s.q, s.a / m, s.P, s.q, across)
@@ -113,10 +109,5 @@ def low_dimensional_flow(
         return float((mass * squares / np.maximum(size, TINY) ** 2).sum() / mass.sum())
 
     first = np.concatenate([start.a, start.P.ravel(), start.q])
-    states: tuple[ReducedParticles, ...] = (start,) * grid.size
-    if grid[-1] > 0:
-        solved = solve_ivp(velocity, (0.0, grid[-1]), first, "RK45", grid, rtol=tolerance, atol=tolerance / 100)
-        if not solved.success:
-            raise ConvergenceError(f"reduced flow: the integration stopped at t = {solved.t[-1]:.3g}: {solved.message}")
-        states = tuple(unpacked(column.copy()) for column in solved.y.T)
+    states = tuple(map(unpacked, integrate(velocity, first, grid, tolerance=tolerance, name="reduced flow")))
     return ReducedFlow(grid, states, np.array([loss(s) for s in states]), np.array([inside(s) for s in states]))

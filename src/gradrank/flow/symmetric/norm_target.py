@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 from scipy.special import eval_jacobi, roots_jacobi
 
+from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.kernels import zonal_eigenvalues
 from gradrank.flow.symmetric.targets import norm_constant
-from gradrank.foundation.errors import ConvergenceError, InputError, unusable
+from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import above_zero, increasing_times, whole
 
 COMPLETE = 1e-4  # of the start's loss p/2 that the harmonics may miss
 ANGLES, DEGREES = 60, 100  # nodes of each sign, and even harmonics: six digits
@@ -103,16 +104,10 @@ def norm_target_flow(
     InputError
         If a value is not usable, or the harmonics do not resolve the target (large d).
     """
-    for name, value, least in (("d", d, 2), ("p", p, 1), ("angles", angles, 2), ("degrees", degrees, 2)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise unusable(name, value, f"give a whole number of at least {least}")
-    if p >= d:
+    if whole("p", p, 1) >= whole("d", d, 2):
         raise unusable("p", p, f"give a number below d = {d}")
-    if isinstance(sigma, bool) or not isinstance(sigma, (int, float)) or not 0 < sigma < float("inf"):
-        raise unusable("sigma", sigma, "give a finite number above 0")
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or (np.diff(grid, prepend=0.0) < 0).any():
-        raise unusable("times", times, "give increasing finite times of at least 0")
+    angles, degrees, sigma = whole("angles", angles, 2), whole("degrees", degrees, 2), above_zero("sigma", sigma)
+    grid = increasing_times(times)
     harmonics = Harmonics(d, p, degrees)
     nodes, weights = roots_jacobi(angles, harmonics.alpha, harmonics.beta)
     theta, weights = np.arccos(nodes) / 2, weights / weights.sum() / 2
@@ -128,31 +123,25 @@ def norm_target_flow(
     def coefficients(angle: np.ndarray, log_r: np.ndarray) -> np.ndarray:
         return np.asarray(wanted - harmonics.values(angle) @ (omega * sign * np.exp(2 * log_r)))
 
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+    def velocity(flat: np.ndarray) -> np.ndarray:
         angle, log_r = np.split(flat, 2)
         residue = harmonics.eigenvalues * coefficients(angle, log_r)
         return np.concatenate([sign * (residue @ harmonics.slopes(angle)), sign * (residue @ harmonics.values(angle))])
 
     start = np.concatenate([np.tile(theta, 2), np.full(2 * angles, np.log(sigma))])
-    states = [start] * grid.size
-    if grid[-1] > 0:
-        solved = solve_ivp(velocity, (0.0, grid[-1]), start, "RK45", grid, rtol=1e-8, atol=1e-10)
-        if not solved.success:
-            raise ConvergenceError(f"norm target: the integration stopped at t = {solved.t[-1]:.3g}: {solved.message}")
-        states = list(solved.y.T)
-    angle, log_r = (np.stack(parts) for parts in zip(*(np.split(state, 2) for state in states), strict=True))
-    mass = omega * np.exp(2 * log_r)
-    positive, negative = sign > 0, sign < 0
-    total = [mass[:, chosen].sum(axis=1) for chosen in (positive, negative)]
-    aligned = [(mass * np.cos(angle) ** 2)[:, chosen].sum(axis=1) for chosen in (positive, negative)]
+    states = integrate(velocity, start, grid, tolerance=1e-8, name="norm target")
+    angle, log_r = np.split(states, 2, axis=1)
+    mass = (omega * np.exp(2 * log_r)).reshape(-1, 2, angles)
+    total = mass.sum(axis=2)
+    aligned = (mass * np.cos(angle.reshape(mass.shape)) ** 2).sum(axis=2) / total
     loss = [0.5 * float(harmonics.eigenvalues @ coefficients(a, r) ** 2) for a, r in zip(angle, log_r, strict=True)]
     return NormFlow(
         times=grid,
         loss=np.array(loss),
-        mass_positive=total[0],
-        mass_negative=total[1],
-        alignment_positive=aligned[0] / total[0],
-        alignment_negative=aligned[1] / total[1],
+        mass_positive=total[:, 0],
+        mass_negative=total[:, 1],
+        alignment_positive=aligned[:, 0],
+        alignment_negative=aligned[:, 1],
         angles=angle.reshape(-1, 2, angles),
         sizes=np.exp(log_r).reshape(-1, 2, angles),
         weights=weights,

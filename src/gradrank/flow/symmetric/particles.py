@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
+from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.kernels import relu_field, relu_gram
 from gradrank.flow.symmetric.targets import Target
-from gradrank.foundation.errors import ConvergenceError, InputError, unusable
+from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import above_zero, increasing_times, whole
 from gradrank.foundation.random import stream, unit_rows
 
 
@@ -132,11 +132,7 @@ def initial_particles(
     InputError
         If m is no multiple of the group's order, or a T is not orthogonal.
     """
-    for name, value, least in (("m", m, 1), ("d", d, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise unusable(name, value, f"give a whole number of at least {least}")
-    if isinstance(sigma, bool) or not isinstance(sigma, (int, float)) or not 0 < sigma < math.inf:
-        raise unusable("sigma", sigma, "give a finite number above 0")
+    m, d, sigma = whole("m", m, 1), whole("d", d, 1), above_zero("sigma", sigma)
     order = max(1, len(group))
     if m % order:
         raise unusable("m", m, f"give a multiple of the group's order {order}")
@@ -192,9 +188,7 @@ def particle_flow(
     ConvergenceError
         If the integrator cannot keep the tolerance.
     """
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or (np.diff(grid, prepend=0.0) < 0).any():
-        raise unusable("times", times, "give increasing finite times of at least 0")
+    grid = increasing_times(times)
     if isinstance(particles, Particles):
         start = particles
     elif d is None:
@@ -207,20 +201,12 @@ def particle_flow(
     def unpacked(flat: np.ndarray) -> Particles:
         return Particles(flat[:m], flat[m:].reshape(shape))
 
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+    def velocity(flat: np.ndarray) -> np.ndarray:
         da, dB = risk.velocity(unpacked(flat))
         return np.concatenate([da, dB.ravel()])
 
     first = np.concatenate([start.a, start.B.ravel()])
-    if grid[-1] > 0:
-        solved = solve_ivp(velocity, (0.0, grid[-1]), first, "RK45", grid, rtol=tolerance, atol=tolerance / 100)
-        if not solved.success:
-            raise ConvergenceError(
-                f"particle flow: the integration stopped at t = {solved.t[-1]:.3g}: {solved.message}"
-            )
-        states = tuple(unpacked(column.copy()) for column in solved.y.T)
-    else:
-        states = (start,) * grid.size
+    states = tuple(map(unpacked, integrate(velocity, first, grid, tolerance=tolerance, name="particle flow")))
     balance = start.a**2 - (start.B**2).sum(axis=1)
     drift = [float(np.abs(s.a**2 - (s.B**2).sum(axis=1) - balance).max()) for s in states]
     return ParticleFlow(grid, states, np.array([risk.loss(s) for s in states]), np.array(drift))

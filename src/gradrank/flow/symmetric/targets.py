@@ -13,6 +13,7 @@ from scipy.special import gammaln, ndtr
 
 from gradrank.flow.symmetric.kernels import TINY, psi_even, psi_even_slope, relu_field, relu_gram, sphere_nodes
 from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import whole
 
 
 class Target(Protocol):
@@ -104,8 +105,7 @@ class NormTarget:
     p: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, np.integer)) or self.p < 1:
-            raise unusable("p", self.p, "give a whole number of at least 1")
+        whole("p", self.p, 1)
 
     @property
     def second_moment(self) -> float:
