@@ -1,6 +1,8 @@
 """Collect what `gradrank reproduce all -o FOLDER` wrote: figures beside this file, claims as one Markdown page.
 
 python docs/figures/reproduced.py FOLDER     # writes reproduced-*.png and ../reproduction.md
+
+The sections of figures that FOLDER does not have stay as they are.
 """
 
 import json
@@ -36,11 +38,22 @@ def section(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def earlier_sections(page: str) -> dict[str, str]:
+    """Return the sections of the page as it was, by their titles."""
+    parts = page.split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part.strip()}" for part in parts}
+
+
 if __name__ == "__main__":
-    folders = [Path(sys.argv[1]) / name for name in CATALOGUE]
-    parts = [section(folder) for folder in folders if (folder / "claims.json").exists()]
+    page = HERE.parent / "reproduction.md"
+    parts = earlier_sections(page.read_text(encoding="utf-8"))
+    for name, one in CATALOGUE.items():
+        folder = Path(sys.argv[1]) / name
+        if (folder / "claims.json").exists():
+            parts[one.title] = section(folder)
     intro = (
         "# The paper, claim by claim\n\nMade by `gradrank reproduce all` and `docs/figures/reproduced.py`; "
         "[experiments.md](experiments.md) says when a claim holds.\n"
     )
-    (HERE.parent / "reproduction.md").write_text("\n\n".join([intro, *parts]) + "\n", encoding="utf-8")
+    ordered = [parts[one.title] for one in CATALOGUE.values() if one.title in parts]
+    page.write_text("\n\n".join([intro, *ordered]) + "\n", encoding="utf-8")

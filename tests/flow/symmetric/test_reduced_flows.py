@@ -102,14 +102,15 @@ def test_particles_tend_to_the_reduced_flow() -> None:
 
 
 def test_any_target_of_a_projection() -> None:
-    """The reduced flow against particles in R^d for a smooth target: both have the same limit."""
+    """The reduced flow against particles in R^d for a smooth target: both have the same limit.
+
+    m neurons start with E ½f₀² = 1/(4m) above it, and are at most as far from it later.
+    """
     target = ProjectedTarget(lambda x: np.tanh(x[:, 0]) ** 2 + 0.3 * x[:, 0], 1)
     reduced = [low_dimensional_flow(target, 4, 150, [0.0, 3.0], seed=seed).loss for seed in range(4)]
     free = [particle_flow(target, 300, [0.0, 3.0], d=4, seed=seed, tolerance=1e-6).loss for seed in range(4)]
     error = np.hypot(np.std(reduced, axis=0, ddof=1), np.std(free, axis=0, ddof=1)) / 2
-    assert bool(
-        (np.abs(np.mean(reduced, axis=0) - np.mean(free, axis=0)) < 4 * error + 0.1 * np.mean(free, axis=0)).all()
-    )
+    assert bool((np.abs(np.mean(reduced, axis=0) - np.mean(free, axis=0)) < 3 * error + 1 / (4 * 150)).all())
     flow = low_dimensional_flow(target, 4, 150, [0.0, 3.0])
     assert flow.inside[1] > flow.inside[0] + 0.05
 
@@ -138,3 +139,12 @@ def test_the_output_of_the_reduced_flow() -> None:
     for index in (1, 2):
         squares = 0.5 * (found.output(X, index) - np.linalg.norm(X[:, :2], axis=1)) ** 2
         assert abs(squares.mean() - found.loss[index]) < 4 * squares.std() / len(X) ** 0.5
+
+
+def test_the_output_of_the_flow_of_any_target() -> None:
+    target = ProjectedTarget(lambda x: np.tanh(x[:, 0]) ** 2 + 0.3 * x[:, 0], 1)
+    X = np.random.default_rng(1).standard_normal((20_000, 4))
+    flow = low_dimensional_flow(target, 4, 80, [0.0, 3.0])
+    for index in (0, 1):
+        squares = 0.5 * (flow.output(X, index) - target.value(X)) ** 2
+        assert abs(squares.mean() - flow.loss[index]) < 4 * squares.std() / len(X) ** 0.5

@@ -15,6 +15,7 @@ from gradrank.flow.symmetric.targets import ProjectedTarget
 from gradrank.foundation.numbers import increasing_times, whole
 
 NODES = 16  # of the average over directions across H: six digits
+OUTPUT_NODES = 64  # of the same average of relu itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,18 @@ class ReducedFlow:
     states: tuple[ReducedParticles, ...]
     loss: np.ndarray  # (T,)
     inside: np.ndarray  # (T,) Σ|a|‖b‖cos² over Σ|a|‖b‖
+    across: int  # d − dim H
+
+    def output(self, X: np.ndarray, index: int = -1) -> np.ndarray:
+        """Return f(x_i) = (1/m)Σ_j a_j E_s relu(⟨p_j, x_H⟩ + q_j‖x_⊥‖s) at a time, for rows of (n, d).
+
+        s is the first coordinate of S^{across − 1}; the kink of relu leaves three to four digits.
+        """
+        s, p = self.states[index], self.states[index].P.shape[1]
+        inner, cross = X[:, :p] @ s.P.T, np.outer(np.linalg.norm(X[:, p:], axis=1), s.q)
+        nodes, weights = sphere_nodes(self.across, OUTPUT_NODES)
+        terms = (w * (np.maximum(inner + node * cross, 0.0) @ s.a) for node, w in zip(nodes, weights, strict=True))
+        return np.asarray(sum(terms) / len(s.a))
 
 
 def reduced_field(
@@ -110,4 +123,5 @@ def low_dimensional_flow(
 
     first = np.concatenate([start.a, start.P.ravel(), start.q])
     states = tuple(map(unpacked, integrate(velocity, first, grid, tolerance=tolerance, name="reduced flow")))
-    return ReducedFlow(grid, states, np.array([loss(s) for s in states]), np.array([inside(s) for s in states]))
+    losses, masses = np.array([loss(s) for s in states]), np.array([inside(s) for s in states])
+    return ReducedFlow(grid, states, losses, masses, across)
