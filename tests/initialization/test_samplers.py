@@ -182,7 +182,7 @@ def test_samples_depend_on_the_seed_alone() -> None:
         ({"v0": [[1, 0.5], [0.4, 1]]}, "v0: is not symmetric"),
         ({"v0": [[0.0]]}, "v0: a diagonal entry is not above 0"),
         ({"v0": [1.0, 2.0]}, r"v0: the shape \(2,\) is not allowed"),
-        ({"v0": [[math.nan]]}, "v0: an entry is NaN"),
+        ({"v0": [[math.nan]]}, r"v0: \[\[nan\]\] is not allowed"),
         ({"width": -3}, "width: -3 is not allowed"),
         ({"depth": 0}, "depth: 0 is not allowed"),
         ({"samples": 1.5}, r"samples: 1\.5 is not allowed"),

@@ -150,6 +150,20 @@ def test_the_linear_model() -> None:
         linear_risk(1.0, "square", 0.1)
 
 
+def test_extremes() -> None:
+    usual = {"psi1": 2, "psi2": 0.5, "activation": "tanh", "teacher": "tanh", "noise": 0.3}
+    steps = [asymptotic_risk(eta, 0.1, **usual).risk for eta in (1e6, 1e40, math.inf)]
+    assert steps == pytest.approx([steps[2]] * 3, rel=1e-10)
+    nothing = asymptotic_risk(1.0, 0.1, **{**usual, "teacher": lambda z: 0 * z, "noise": 0.0})
+    assert (nothing.risk, nothing.improvement) == (0.0, 0.0)
+    zero, near = asymptotic_risk(1.0, [0.0, 1e-7], **{**usual, "activation": "linear"}).risk
+    assert zero == pytest.approx(near, rel=1e-5)
+    assert linear_risk(2.0, "linear", 0.0).risk == 0.0
+    assert linear_risk(0.5, "tanh", 0.1, 0.0).risk == pytest.approx(linear_risk(0.5, "tanh", 0.1, 1e-9).risk, rel=1e-6)
+    with pytest.raises(InputError, match="as many features as samples"):
+        linear_risk(1.0, "tanh", 0.1, 0.0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -159,7 +173,10 @@ def test_the_linear_model() -> None:
         ({"eta": -1.0}, "eta: -1.0 is not allowed"),
         ({"psi1": 0}, "psi1: 0 is not allowed"),
         ({"activation": "square"}, "activation: 'square' is not allowed; E σ′"),
-        ({"activation": "linear", "ridge": 0.0, "psi2": 0.5}, "ridge: 0 is not allowed for a linear activation"),
+        ({"activation": "linear", "ridge": 0.0, "psi2": 0.5, "psi1": 0.5}, "as many features as samples"),
+        ({"eta": 1e200}, r"eta: 1e\+200 is not allowed; give one of at most 1e\+50"),
+        ({"noise": 10**400}, "noise: 1000.* is not allowed; give one of at most"),
+        ({"psi1": 1e-9}, "psi1: 1e-09 is not allowed; give a ratio from 1e-06"),
     ],
 )
 def test_bad_arguments(change: dict, message: str) -> None:

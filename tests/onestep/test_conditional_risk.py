@@ -94,7 +94,7 @@ def test_a_large_step_against_simulation(activation: str, teacher: str) -> None:
 def test_the_choice_and_the_ridgeless_limit() -> None:
     W, beta, _ = spiked(60, 90, 1.0, 0)
     found = conditional_risk(W, 0.1, 200, "erf", "erf", 0.1, beta)
-    assert (found.step, "above 0.5" in found.reason) == ("large", True)
+    assert (found.step, "above 0.15" in found.reason) == ("large", True)
     assert conditional_risk(W, 0.1, 200, "erf", "erf", 0.1, beta, step="small").reason == "as asked for"
     for step in ("small", "large"):
         for n in (200, 50):
@@ -112,6 +112,30 @@ def test_a_grid_gives_what_its_members_give() -> None:
         for index, ridge in enumerate(ridges):
             alone = conditional_risk(W, ridge, 150, "tanh", "tanh", 0.2, beta, step=step, spike=v)
             assert grid.risk[index] == pytest.approx(alone.risk, rel=1e-7)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+def test_rows_of_any_norm_against_simulation(scale: float) -> None:
+    """μ₁ and μ₂ of the small equivalent are those of rows of norm one, and it would be wrong by a factor of up to two."""
+    rng = np.random.default_rng(5)
+    W, beta, ridges = scale * rng.standard_normal((150, 150)) / 150**0.5, np.eye(150)[0], [0.01, 0.3]
+    theory = conditional_risk(W, ridges, 300, "tanh", "tanh", 0.3, beta)
+    mean, error = measured(W, beta, ridges, 300, "tanh", "tanh", 0.3, 25)
+    assert theory.step == "large"
+    assert bool((np.abs(mean - theory.risk) < 3 * error + 0.02 * mean).all())
+    assert "mean square norm is 0," in conditional_risk(0 * W, 0.1, 300, "tanh", "tanh", 0.3, beta).reason
+    assert conditional_risk(0 * W, 0.1, 300, "tanh", "tanh", 0.3, beta).risk == pytest.approx(0.39429449, rel=1e-6)
+
+
+def test_a_step_in_between_against_simulation() -> None:
+    """Neurons that see the spike's coordinate at 0.3 of a standard deviation: too much for the small equivalent."""
+    W, beta, v = spiked(200, 400, 0.3, 3)
+    theory = conditional_risk(W, 0.1, 800, "relu", "relu", 0.1, beta, spike=v)
+    mean, error = measured(W, beta, [0.1], 800, "relu", "relu", 0.1, 25)
+    assert theory.step == "large"
+    assert abs(mean[0] - theory.risk) < 3 * error[0] + 0.02 * mean[0]
+    small = conditional_risk(W, 0.1, 800, "relu", "relu", 0.1, beta, spike=v, step="small").risk
+    assert abs(mean[0] - small) > 5 * error[0] + 0.02 * mean[0]
 
 
 def test_the_equivalent_without_a_spike_is_close_to_the_small_one() -> None:
@@ -141,6 +165,10 @@ def test_the_weights_of_real_steps() -> None:
         ({"direction": np.zeros(6)}, "direction: shape"),
         ({"direction": np.ones(5)}, "direction: shape"),
         ({"n": 1}, "n: 1 is not allowed"),
+        ({"weights": [[1.0, 2.0], [1.0]]}, "weights: lists of different lengths"),
+        ({"direction": "north"}, "direction: 'north' is not allowed"),
+        ({"step": "large", "activation": torch.exp, "weights": 2 * np.eye(6)}, "activation: .* grows too fast"),
+        ({"step": "large", "activation": "linear", "n": 6, "ridge": 0.0}, "as many features as samples"),
         ({"step": "medium"}, "step: 'medium' is not allowed; give one of auto, small, large"),
         ({"ridge": [0.1, -1.0]}, "ridge: -1.0 is not allowed"),
         ({"noise": -1}, "noise: -1 is not allowed"),

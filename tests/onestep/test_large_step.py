@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from gradrank.foundation.errors import InputError
 from gradrank.onestep import asymptotic_risk, large_step_risk, simulate
@@ -110,6 +111,12 @@ def test_hard_regimes_converge_and_the_ridgeless_limit() -> None:
         large_step_risk(2.0, 0.0, 1.0, 1.0, "erf", "erf", 0.1)
 
 
+def test_the_nodes_resolve_large_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = large_step_risk(12.0, RIDGES, 4, 2, "tanh", "tanh", 0.1, width=2000).risk
+    monkeypatch.setattr("gradrank.onestep.conditional_moments.FEWEST", 80)
+    assert found == pytest.approx(large_step_risk(12.0, RIDGES, 4, 2, "tanh", "tanh", 0.1, width=2000).risk, rel=2e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("outer", ["gaussian", "signs"])
 def test_simulated_steps(outer: str) -> None:
@@ -123,6 +130,10 @@ def test_simulated_steps(outer: str) -> None:
     ("change", "message"),
     [
         ({"eta_tilde": 0.0}, "eta_tilde: 0.0 is not allowed"),
+        ({"eta_tilde": 0.1}, "eta_tilde: 0.1 is not allowed; .* give width"),
+        ({"eta_tilde": 1e3}, "eta_tilde: 1000.0 is not allowed; .* up to 25 is resolved"),
+        ({"activation": torch.exp}, "activation: .* grows too fast"),
+        ({"ridge": 0.0, "psi1": 1.001}, "as many features as samples"),
         ({"width": -1}, "width: -1 is not allowed"),
         ({"eta_tilde": 1e-3, "width": 1e4}, r"eta_tilde: 0\.001 is not allowed; .* no larger than at the start"),
         ({"outer": "uniform"}, "outer: 'uniform' is not allowed"),

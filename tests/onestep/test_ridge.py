@@ -77,7 +77,12 @@ def test_features_of_zeros_predict_the_mean() -> None:
         ([], "ridge: an empty"),
         ([[1.0]], "ridge: an empty or nested"),
         (-1.0, "ridge: -1.0 is not allowed"),
-        ([0.1, float("nan")], "ridge: nan is not allowed"),
+        ([0.1, float("nan")], "ridge: an entry is NaN or infinite"),
+        (float("nan"), "ridge: nan is not allowed"),
+        (["0.1", 0.2], "ridge: .* is not allowed"),
+        (True, "ridge: True is not allowed"),
+        (np.array([1 + 1j]), "ridge: .* is not allowed"),
+        (1e200, "ridge: 1e\\+200 is not allowed"),
         ("much", "ridge: 'much' is not allowed"),
     ],
 )

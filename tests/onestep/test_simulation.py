@@ -127,6 +127,8 @@ def test_strengths_of_the_features_spikes() -> None:
         ({"d": 4, "psi2": 0.3}, "psi2: 0.3 is not allowed; psi2·d must be at least 2"),
         ({"seeds": 0}, "seeds: 0 is not allowed"),
         ({"seeds": []}, r"seeds: \[\] is not allowed"),
+        ({"seeds": [1, 1]}, "seeds: .* give each seed once"),
+        ({"seeds": np.array(3)}, "seeds: "),
         ({"seeds": [1, -1]}, "seeds: -1 is not allowed"),
         ({"exponent": math.nan}, "exponent: nan is not allowed"),
         ({"eta": -2.0}, "eta: -2.0 is not allowed"),
@@ -136,7 +138,8 @@ def test_strengths_of_the_features_spikes() -> None:
         ({"loss": "cubic"}, "loss: 'cubic' is not allowed"),
         ({"device": "tpu"}, "device: 'tpu' is not allowed"),
         ({"d": 10**7}, "d: .* memory"),
-        ({"eta": 1e160, "activation": "relu"}, "features: their squares are not finite"),
+        ({"exponent": 100.0, "activation": "relu", "eta": 1e50}, "features: their squares are not finite"),
+        ({"exponent": 5000.0}, "exponent: 5000.0 is not allowed; m.exponent overflows"),
     ],
 )
 def test_bad_arguments(change: dict, message: str) -> None:

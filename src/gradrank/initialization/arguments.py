@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError
 
 ROUNDING = 1e-12  # of the largest entry: asymmetry and negative eigenvalues below it are rounding
@@ -20,14 +21,9 @@ def covariance(v0: Any, field: str = "v0") -> torch.Tensor:
     InputError
         If it is none; the message says what is wrong.
     """
-    try:
-        array = v0.detach().cpu().numpy() if isinstance(v0, torch.Tensor) else np.asarray(v0, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{field}: rows of numbers are needed; give a symmetric matrix") from None
+    array = real_array(field, v0, "a symmetric matrix of finite numbers")
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise InputError(f"{field}: the shape {array.shape} is not allowed; give a square matrix (p, p)")
-    if not np.isfinite(array).all():
-        raise InputError(f"{field}: an entry is NaN or infinite; give finite numbers")
     size = float(np.abs(array).max())
     if np.abs(array - array.T).max() > ROUNDING * size:
         raise InputError(f"{field}: is not symmetric; give a covariance matrix")

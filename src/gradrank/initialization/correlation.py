@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
 
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import above_zero, whole
+from gradrank.foundation.numbers import above_zero, finite_times, whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.shaping import ShapedReLU, angle_defect
 
@@ -141,9 +141,7 @@ def correlation_flow(rho0: float, times: Sequence[float], c_plus: float, c_minus
     """
     strength = ShapedReLU(c_plus, c_minus).strength()
     theta0 = math.acos(_correlation(rho0))
-    grid = np.asarray(times, dtype=float)
-    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-        raise unusable("times", times, "give finite numbers of at least 0")
+    grid = finite_times(times)
 
     def slope(_: float, theta: np.ndarray) -> np.ndarray:
         defect = angle_defect(torch.from_numpy(theta)).numpy()

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import above_zero, finite, increasing_times, whole
+from gradrank.foundation.numbers import above_zero, finite, finite_times, increasing_times, whole
 from gradrank.foundation.random import stream
 
 
@@ -39,9 +39,7 @@ def mean_field_flow(v0: float, b: float, times: Sequence[float]) -> np.ndarray:
     InputError
         If a value is not usable.
     """
-    b, v0, t = finite("b", b), above_zero("v0", v0), np.asarray(times, dtype=float)
-    if not (np.isfinite(t) & (t >= 0)).all():
-        raise unusable("times", times, "give finite numbers of at least 0")
+    b, v0, t = finite("b", b), above_zero("v0", v0), finite_times(times)
     below = v0 + (1 - v0) * np.exp(b * t)
     return np.where(below > 0, v0 / np.where(below > 0, below, 1.0), math.inf)
 

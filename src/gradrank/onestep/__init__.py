@@ -4,6 +4,7 @@ from gradrank.onestep.asymptotic_risk import AsymptoticRisk, asymptotic_risk
 from gradrank.onestep.bounds import LinearRisk, linear_bound, linear_risk
 from gradrank.onestep.conditional_risk import ConditionalRisk, conditional_risk
 from gradrank.onestep.large_step import LargeStepRisk, large_step_risk
+from gradrank.onestep.moments import Moments, gaussian_moments
 from gradrank.onestep.one_step import OneStep, OneStepRun
 from gradrank.onestep.simulation import Simulation, simulate
 from gradrank.onestep.spike_simulation import (
@@ -21,6 +22,7 @@ __all__ = [
     "FeatureSpikes",
     "LargeStepRisk",
     "LinearRisk",
+    "Moments",
     "OneStep",
     "OneStepRun",
     "Simulation",
@@ -29,6 +31,7 @@ __all__ = [
     "asymptotic_risk",
     "conditional_risk",
     "feature_spikes",
+    "gaussian_moments",
     "large_step_risk",
     "linear_bound",
     "linear_risk",

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import above_zero, at_least_zero
-from gradrank.onestep.arguments import checked_ridges, like
-from gradrank.onestep.deterministic_equivalent import implicit_penalty
+from gradrank.foundation.errors import unusable
+from gradrank.foundation.numbers import at_least_zero
+from gradrank.onestep.arguments import checked_ratio, checked_ridges, like
+from gradrank.onestep.deterministic_equivalent import implicit_penalty, ridgeless
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import Moments, moments
 from gradrank.onestep.spike_theory import gradient_norm
@@ -61,7 +61,7 @@ def asymptotic_risk(
     eta
         Size of the step, at least 0; infinity gives the limit of large η within this formula.
     ridge
-        λ ≥ 0, a number or several; 0 is the ridgeless limit.
+        λ ≥ 0, a number or several; 0 is the ridgeless limit, for a linear activation with ψ₂ ≤ 1 taken at 1e-9 E σ².
     psi1, psi2, psi0
         n/d, m/d, and n₀/d of the step's samples; ψ₀ = ψ₁ unless given.
     activation, teacher
@@ -77,9 +77,8 @@ def asymptotic_risk(
         If the equation for κ is not solved to 1e-10.
     """
     psi0 = psi1 if psi0 is None else psi0
-    above_zero("psi1", psi1)
-    above_zero("psi2", psi2)
-    above_zero("psi0", psi0)
+    for name, ratio in (("psi1", psi1), ("psi2", psi2), ("psi0", psi0)):
+        checked_ratio(name, ratio)
     at_least_zero("noise", noise)
     if eta != math.inf:
         at_least_zero("eta", eta)
@@ -90,8 +89,8 @@ def asymptotic_risk(
             "activation", sigma.function.name, "E σ′(z) = 0: the features hold nothing linear; give one with E σ′ ≠ 0"
         )
     bulk = _Bulk(sigma.mu1**2, sigma.mu2_squared, psi1, psi2)
-    if bulk.linear and bool((ridges == 0).any()) and psi2 <= 1:
-        raise InputError("ridge: 0 is not allowed for a linear activation with psi2 ≤ 1; give one above 0")
+    if bulk.linear and psi2 <= 1:  # ω would be zero
+        ridges = ridgeless(ridges, sigma.variance, psi2, psi1)
     rank = (min(psi2, 1.0) if bulk.linear else psi2) / psi1
     found = implicit_penalty(ridges, bulk.df1_share, psi2 * sigma.variance / psi1, rank)
     df2 = np.array([bulk.df2_share(kappa) for kappa in found.kappa])
@@ -124,7 +123,7 @@ class _Bulk:
 
     @property
     def linear(self) -> bool:
-        return self.rest <= 1e-13 * self.slope
+        return self.rest <= 1e-13 * self.slope  # as Moments.linear
 
     def df1_share(self, kappa: float) -> float:
         m, _ = transform(self.omega(kappa), self.psi2)
@@ -167,9 +166,13 @@ def _gain(
     m: float, slope: float, eta: float, bulk: _Bulk, target: Moments, noise: float, psi0: float
 ) -> tuple[float, float]:
     """Return θ₂²m²/(1 + m + θ₁²m), by which the spike lowers βᵀ(W₁ᵀW₁ + ω)⁻¹β, and its derivative by ω."""
-    cosine = target.mu1**2 / gradient_norm(target, noise, psi0) ** 2  # (θ₂/θ₁)²
-    if eta == math.inf:
-        return cosine * m, cosine * slope
-    t = eta**2 * bulk.slope * gradient_norm(target, noise, psi0) ** 2  # θ₁²
-    below = 1 + m * (1 + t)
-    return cosine * t * m * m / below, cosine * t * m * (2 + m * (1 + t)) / below**2 * slope
+    square = gradient_norm(target, noise, psi0) ** 2
+    t = eta * eta * bulk.slope * square if square > 0 else 0.0  # θ₁²
+    if t == 0:
+        return 0.0, 0.0
+    cosine, u = target.mu1**2 / square, 1 / t  # cosine is (θ₂/θ₁)²
+    if u > 1:
+        below = 1 + m * (1 + t)
+        return cosine * t * m * m / below, cosine * t * m * (2 + m * (1 + t)) / below**2 * slope
+    below = m + (1 + m) * u  # the same, divided by t: η may be infinite
+    return cosine * m * m / below, cosine * m * (m + (2 + m) * u) / below**2 * slope

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import above_zero, at_least_zero
+from gradrank.foundation.numbers import at_least_zero
+from gradrank.onestep.arguments import checked_ratio
+from gradrank.onestep.deterministic_equivalent import peak
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import moments
 
@@ -39,9 +41,9 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
     Raises
     ------
     InputError
-        If a value is not usable.
+        If a value is not usable, or λ = 0 at n = d, where the risk diverges.
     """
-    above_zero("psi1", psi1)
+    checked_ratio("psi1", psi1)
     at_least_zero("noise", noise)
     target = moments(centred(teacher, "teacher"))
     if ridge is None:
@@ -50,7 +52,9 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
                 "teacher", target.function.name, "it has no linear part: the best ridge is infinite, give one"
             )
         ridge = (target.mu2_squared + noise**2) / (psi1 * target.mu1**2)
-    above_zero("ridge", ridge)
+    at_least_zero("ridge", ridge)
+    if ridge == 0 and psi1 == 1:
+        raise peak()
     # κ² + κ(1 − 1/ψ₁ − λ) − λ = 0
     half = (1 - 1 / psi1 - ridge) / 2
     kappa = -half + (half**2 + ridge) ** 0.5 if half <= 0 else ridge / (half + (half**2 + ridge) ** 0.5)

@@ -12,12 +12,15 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from gradrank.foundation.errors import InputError
 from gradrank.onestep.functions import Scalar
 
 WIDTH, NODES = (
     8.0,
     129,
 )  # of the inner rule: trapezoid, exponentially accurate for functions that are analytic near the axis
+FEWEST = 40
+EDGE, TAIL = 0.9, 0.01  # nodes beyond this share of the span may hold this share of E σ²
 CHUNK = 1 << 21  # values of the function at a time
 
 
@@ -29,6 +32,11 @@ def trapezoid(width: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights / weights.sum()
 
 
+def count_of_nodes(strength: float) -> int:
+    """Return how many nodes of k resolve functions of s k for |s| of that size: 41 up to two, and in proportion beyond."""
+    return 4 * math.ceil(FEWEST / 4 * max(1.0, strength / 2)) + 1
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
     """E_u σ, E_u uσ and the rest of the variance, for every neuron (rows) and every k (columns)."""
@@ -36,6 +44,11 @@ class FeatureMoments:
     mean: np.ndarray  # c₀ (N, K)
     slope: np.ndarray  # c₁ (N, K)
     rest: np.ndarray  # c₂ (N, K) = Var_u − c₁²
+
+    @property
+    def second(self) -> np.ndarray:
+        """E_u σ² (N, K)."""
+        return np.asarray(self.mean**2 + self.slope**2 + self.rest)
 
 
 def feature_moments(sigma: Scalar, s: np.ndarray, rho: np.ndarray, k: np.ndarray) -> FeatureMoments:
@@ -52,6 +65,36 @@ def feature_moments(sigma: Scalar, s: np.ndarray, rho: np.ndarray, k: np.ndarray
             table[part] = found
     mean, slope, rest = tables
     return FeatureMoments(mean, slope, np.maximum(rest, 0.0))
+
+
+def require_resolved(name: str, density: np.ndarray, *nodes: np.ndarray) -> None:
+    """Check that E σ² over the stepped neurons does not come from the outermost nodes, where it is cut off.
+
+    Parameters
+    ----------
+    name
+        Of the activation.
+    density
+        Weight times E_u σ² on the grid of the nodes.
+    nodes
+        The nodes of every axis of the grid; an axis of two is no rule, and has no edge.
+
+    Raises
+    ------
+    InputError
+        If more than a hundredth of it does, or it is not finite: σ grows too fast.
+    """
+    total = float(density.sum())
+    edge = np.zeros(density.shape, dtype=bool)
+    for axis, points in enumerate(nodes):
+        if len(points) > 2:
+            shape = [1] * density.ndim
+            shape[axis] = -1
+            edge |= (np.abs(points) > EDGE * np.abs(points).max()).reshape(shape)
+    if not math.isfinite(total) or float(density[edge].sum()) > TAIL * total:
+        raise InputError(
+            f"activation: {name} grows too fast for neurons after this step: E σ² is not resolved; give one that grows slower"
+        )
 
 
 def teacher_moments(teacher: Scalar, cosine: float, k: np.ndarray) -> FeatureMoments:

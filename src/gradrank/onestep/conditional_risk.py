@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import at_least_zero, whole
 from gradrank.onestep.arguments import checked_ridges, like
@@ -19,7 +19,11 @@ from gradrank.onestep.moments import moments
 from gradrank.onestep.spiked_equivalent import SpikedEquivalent
 
 STEPS = ("auto", "small", "large")
-LARGE = 0.5  # |⟨v̂, w_j⟩| of a typical neuron above which the spike's coordinate is no longer seen linearly
+LARGE = (
+    0.15  # |⟨v̂, w_j⟩| of a typical neuron above which the spike's coordinate is no longer seen linearly; the risk of
+)
+# "small" is off by about 0.8 times its square, relative
+NORMS = 0.05  # how far the mean of ‖w_j‖² may be from one, at which μ₁ and μ₂ are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +60,8 @@ def conditional_risk(
 
     "large" (steps of size √m): the features are Gaussian given the coordinate k = ⟨v̂, x⟩ of the spike only, with
     a leverage and a residual variance that depend on k; see `gradrank.onestep.spiked_equivalent`. The actual norms
-    ‖w_j − ⟨v̂, w_j⟩v̂‖ enter. O(m³) for each evaluation of a fixed point that takes 5 to 30 of them, and 41 more
-    at the end; 4 s a penalty at m = 1000 on one core.
+    ‖w_j − ⟨v̂, w_j⟩v̂‖ enter, so that weights of any size are allowed. O(m³) for each evaluation of a fixed point that takes
+    5 to 30 of them, and 41 more at the end; 4 s a penalty at m = 1000 on one core.
 
     Parameters
     ----------
@@ -74,14 +78,16 @@ def conditional_risk(
     direction
         β, shape (d,), scaled to norm one.
     step
-        "small", "large", or "auto": large where the root mean square of ⟨v̂, w_j⟩ is above ½.
+        "small", "large", or "auto": large where the root mean square of ⟨v̂, w_j⟩ is above 0.15 or the mean of ‖w_j‖² is not
+        within 5 % of one; small otherwise, which then is right to 2 %.
     spike
         v, shape (d,), the direction of the spike; the first singular vector of W unless given.
 
     Raises
     ------
     InputError
-        If a value is not usable, or λ = 0 where the risk diverges.
+        If a value is not usable, λ = 0 where the risk diverges (for large steps: with a number of samples within 1 %
+        of the features' rank), or the activation grows too fast for the stepped neurons.
     ConvergenceError
         If an equation is not solved.
     """
@@ -94,19 +100,25 @@ def conditional_risk(
     _, values, right = np.linalg.svd(W, full_matrices=False)
     v = right[0] if spike is None else _unit("spike", spike, W.shape[1])
     size = float(np.sqrt(np.mean((W @ v) ** 2)))
-    chosen, reason = (step, "as asked for") if step != "auto" else _choice(size)
+    chosen, reason = (step, "as asked for") if step != "auto" else _choice(W, size)
     number = partial(like, ridge)
     if chosen == "small":
         risk, residual = _small(values, right @ beta, len(W), ridges, n, sigma, target, noise)
     else:
-        ridges = ridgeless(ridges, moments(sigma).variance, len(W), n)
+        ridges = ridgeless(ridges, moments(sigma).variance, min(W.shape) if moments(sigma).linear else len(W), n)
         risk, residual = SpikedEquivalent.of(W, beta, v, sigma, target).risks(ridges, n, noise)
     return ConditionalRisk(number(risk), chosen, reason, number(residual), size)
 
 
-def _choice(size: float) -> tuple[str, str]:
-    word, chosen = ("above", "large") if size > LARGE else ("at most", "small")
-    return chosen, f"the root mean square of ⟨v̂, w_j⟩ is {size:.3g}, {word} {LARGE}"
+def _choice(W: np.ndarray, size: float) -> tuple[str, str]:
+    """Return the equivalent that holds for these weights, and why."""
+    seen = f"the root mean square of ⟨v̂, w_j⟩ is {size:.3g}"
+    if size > LARGE:
+        return "large", f"{seen}, above {LARGE}"
+    square = float((W**2).sum(axis=1).mean())
+    if abs(square - 1) > NORMS:
+        return "large", f"the rows' mean square norm is {square:.3g}, not 1"
+    return "small", f"{seen}, at most {LARGE}"
 
 
 def _small(
@@ -136,23 +148,17 @@ def _small(
 
 
 def _matrix(weights: Any) -> np.ndarray:
-    array = weights.detach().cpu().numpy() if isinstance(weights, torch.Tensor) else np.asarray(weights)
-    if array.ndim != 2 or min(array.shape) < 2 or array.dtype.kind not in "fiu":
-        raise InputError(
-            f"weights: shape {array.shape} of {array.dtype} is not allowed; give real numbers of shape (m, d)"
-        )
-    if not np.isfinite(array).all():
-        raise InputError("weights: an entry is NaN or infinite; give finite numbers")
-    return array.astype(np.float64)
+    array = real_array("weights", weights, "finite real numbers of shape (m, d)")
+    if array.ndim != 2 or min(array.shape) < 2:
+        raise InputError(f"weights: shape {array.shape} is not allowed; give (m, d), both at least 2")
+    return array
 
 
 def _unit(name: str, vector: Any, d: int) -> np.ndarray:
     if vector is None:
         raise InputError(f"{name}: is missing; give a vector of shape ({d},)")
-    array = vector.detach().cpu().numpy() if isinstance(vector, torch.Tensor) else np.asarray(vector, dtype=float)
-    size = float(np.linalg.norm(array)) if array.shape == (d,) else math.nan
+    array = real_array(name, vector, f"a finite vector of shape ({d},)")
+    size = float(np.linalg.norm(array)) if array.shape == (d,) else 0.0
     if not 0 < size < math.inf:
-        raise InputError(
-            f"{name}: shape {array.shape} is not allowed or not a direction; give a finite vector of shape ({d},), not zero"
-        )
-    return np.asarray(array / size, dtype=np.float64)
+        raise InputError(f"{name}: shape {array.shape} is not allowed or its norm is zero; give ({d},), not zero")
+    return np.asarray(array / size)

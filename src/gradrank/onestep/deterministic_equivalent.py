@@ -11,9 +11,8 @@ from scipy.optimize import brentq
 from gradrank.foundation.errors import ConvergenceError, InputError
 
 TOLERANCE = 1e-10  # of the equation's residual, relative to the larger of λ and κ
-
-
 RIDGELESS = 1e-9  # of E σ²: the penalty that stands for zero where an equation needs one
+PEAK = 0.01  # relative distance of rank and samples within which it does not: the error is RIDGELESS over its square
 
 
 def peak() -> InputError:
@@ -24,15 +23,27 @@ def peak() -> InputError:
 
 
 def ridgeless(ridges: np.ndarray, variance: float, features: float, samples: float) -> np.ndarray:
-    """Return the penalties with 1e-9 E σ² in the place of zero, whose limit it gives to about as many digits.
+    """Return the penalties with 1e-9 E σ² in the place of zero, whose limit it gives to five digits.
+
+    Parameters
+    ----------
+    ridges
+        The penalties.
+    variance
+        E σ².
+    features, samples
+        The features' rank, and the number of samples; or both over d.
 
     Raises
     ------
     InputError
-        For λ = 0 with as many features as samples, where there is no limit.
+        For λ = 0 with as many samples as the features' rank, up to 1 %: there is no limit, or it is not resolved.
     """
-    if bool((ridges == 0).any()) and abs(features - samples) < 1e-9 * samples:
-        raise peak()
+    if bool((ridges == 0).any()) and abs(features - samples) < PEAK * samples:
+        raise InputError(
+            "ridge: 0 is not allowed where there are as many features as samples, up to 1 %: the risk diverges there; give one "
+            "above 0"
+        )
     return np.where(ridges == 0, RIDGELESS * variance, ridges)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import torch
 
 from gradrank.foundation.errors import ConvergenceError, InputError
-from gradrank.onestep.functions import Scalar
+from gradrank.onestep.functions import Scalar, centred
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,11 @@ class Moments:
     def mu2_squared(self) -> float:
         """μ₂² = E f² − μ₁² = ‖P_{>1} f‖²: what no linear function explains."""
         return max(self.variance - self.mu1**2, 0.0)
+
+    @property
+    def linear(self) -> bool:
+        """Whether nothing but the linear part is left, up to rounding."""
+        return self.mu2_squared <= 1e-13 * self.mu1**2
 
     @cached_property
     def slope_variance(self) -> float:
@@ -62,6 +68,22 @@ def hermite_polynomial(z: torch.Tensor, order: int) -> torch.Tensor:
     for k in range(order):
         before, here = here, z * here - k * before
     return here
+
+
+def gaussian_moments(function: Any) -> Moments:
+    """Return the moments of a function less its mean: μ₁, E f², μ₂², Var f′ and Hermite coefficients, with error estimates.
+
+    Parameters
+    ----------
+    function
+        A name, ``module:name`` or a function of a tensor.
+
+    Raises
+    ------
+    InputError
+        If there is no such function, or a moment does not exist; the latter when it is first asked for.
+    """
+    return moments(centred(function, "function"))
 
 
 @lru_cache(maxsize=64)

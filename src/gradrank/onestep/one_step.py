@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
 from gradrank.gradient.alignments import cosines
@@ -81,6 +81,8 @@ class OneStep:
         InputError
             If a value is not usable, or the data have too few samples.
         """
+        if not isinstance(self.problem, Problem):
+            raise unusable("problem", self.problem, "give a gradrank.Problem")
         grid = checked_ridges(ridges)
         eta = step_size(self.eta, self.exponent, self.problem.network.m)
         step, fresh, truth = self._draws(seed, device)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import above_zero, at_least_zero
+from gradrank.foundation.numbers import at_least_zero
+from gradrank.onestep.arguments import checked_ratio
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import Moments, moments
 
@@ -63,9 +64,8 @@ def spike_theory(
         If a value is not usable.
     """
     psi0 = psi1 if psi0 is None else psi0
-    above_zero("psi1", psi1)
-    above_zero("psi2", psi2)
-    above_zero("psi0", psi0)
+    for name, ratio in (("psi1", psi1), ("psi2", psi2), ("psi0", psi0)):
+        checked_ratio(name, ratio)
     at_least_zero("eta", eta)
     at_least_zero("noise", noise)
     sigma, target = moments(centred(activation, "activation")), moments(centred(teacher, "teacher"))
@@ -122,6 +122,8 @@ def feature_spikes(s: float, activation: Any) -> FeatureSpikeTheory:
         )
     reached = [k for k, boundary in enumerate(boundaries, start=1) if s > boundary]
     sigma = moments(centred(activation, "activation"))
+    if not sigma.variance > 0:
+        raise unusable("activation", sigma.function.name, "it is constant: the features hold nothing")
     size = {k: abs(sigma.hermite(k)) / math.sqrt(math.factorial(k) * sigma.variance) for k in reached}
     orders = tuple(k for k in reached if size[k] > VANISHES)
     return FeatureSpikeTheory(

@@ -20,10 +20,17 @@ import numpy as np
 import scipy.linalg
 
 from gradrank.linalg.fixed_point import fixed_point
-from gradrank.onestep.conditional_moments import FeatureMoments, feature_moments, teacher_moments, trapezoid
+from gradrank.onestep.conditional_moments import (
+    FeatureMoments,
+    count_of_nodes,
+    feature_moments,
+    require_resolved,
+    teacher_moments,
+    trapezoid,
+)
 from gradrank.onestep.functions import Scalar
 
-SPAN, NODES = 5.5, 41  # of the rule over k
+SPAN = 5.5  # of the rule over k
 MOST = 200  # evaluations of the fixed point
 TOLERANCE = 1e-9  # of d, relative
 ROWS = 64  # of the products at a time
@@ -42,8 +49,8 @@ class SpikedEquivalent:
     @classmethod
     def of(cls, W: np.ndarray, beta: np.ndarray, v: np.ndarray, sigma: Scalar, teacher: Scalar) -> SpikedEquivalent:
         """Return the equivalent for weights W (N, d), the teacher's direction β and the spike's direction v, both of norm one."""
-        k, weights = trapezoid(SPAN, NODES)
         s = W @ v
+        k, weights = trapezoid(SPAN, count_of_nodes(float(np.sqrt(np.mean(s**2)))))
         across = W - np.outer(s, v)
         rho = np.linalg.norm(across, axis=1)
         unit = across / np.maximum(rho, np.finfo(float).tiny)[:, None]
@@ -51,6 +58,7 @@ class SpikedEquivalent:
         beta_across = beta - cosine * v
         size = np.linalg.norm(beta_across)
         features, target = feature_moments(sigma, s, rho, k), teacher_moments(teacher, cosine, k)
+        require_resolved(sigma.name, weights * features.second.mean(axis=0), k)
         seen = unit @ (beta_across / size) if size > 1e-12 else np.zeros(len(W))
         return cls(unit @ unit.T, features, target, target.slope * features.slope * seen[:, None], weights)
 

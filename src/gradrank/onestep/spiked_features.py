@@ -25,11 +25,17 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from gradrank.linalg.fixed_point import fixed_point
-from gradrank.onestep.conditional_moments import FeatureMoments, feature_moments, teacher_moments, trapezoid
+from gradrank.onestep.conditional_moments import (
+    FeatureMoments,
+    count_of_nodes,
+    feature_moments,
+    require_resolved,
+    teacher_moments,
+    trapezoid,
+)
 from gradrank.onestep.functions import Scalar
 
 SPAN = 5.5  # standard deviations of k and of s that the rules cover
-FEWEST, STEP = 41, 0.14  # nodes of k, more where the features change over less than a unit of k
 MOST = 2000
 TOLERANCE = 1e-11
 
@@ -48,10 +54,11 @@ class SpikedFeatures:
         cls, sigma: Scalar, teacher: Scalar, r: float, c: float, tau: float, outer: str = "gaussian"
     ) -> SpikedFeatures:
         """Return the moments for s = r ã, ã Gaussian or ±1, the cosine c of v̂ and β, and ‖w⊥‖² = 1 + τã²."""
-        count = max(FEWEST, 2 * math.ceil(SPAN * max(1.0, abs(r) / 2.0) / (2 * STEP)) * 2 + 1)
-        k, weights = trapezoid(SPAN, count)
-        a, law = trapezoid(SPAN, FEWEST) if outer == "gaussian" else (np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
+        count = count_of_nodes(abs(r))
+        k, weights = trapezoid(SPAN, 2 * count - 1)
+        a, law = trapezoid(SPAN, count) if outer == "gaussian" else (np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
         features = feature_moments(sigma, r * a, np.sqrt(1 + tau * a**2), k)
+        require_resolved(sigma.name, law[:, None] * weights * features.second, a, k)
         return cls(features, teacher_moments(teacher, c, k), law, weights)
 
     def risks(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import torch
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import at_least_zero, finite
 from gradrank.gradient.loss_gradient import loss_gradient
 from gradrank.problem.draw import Draw
+
+LARGEST = 300.0  # of log η
 
 
 def step_size(eta: float, exponent: float, m: int) -> float:
@@ -18,9 +21,12 @@ def step_size(eta: float, exponent: float, m: int) -> float:
     Raises
     ------
     InputError
-        If c is negative, or one of the two is not finite.
+        If c is negative, one of the two is not finite, or η overflows.
     """
-    return float(at_least_zero("eta", eta) * float(m) ** finite("exponent", exponent))
+    c, s = at_least_zero("eta", eta), finite("exponent", exponent)
+    if not s * math.log(m) < LARGEST:
+        raise unusable("exponent", exponent, f"m^exponent overflows for m = {m}; give a smaller one")
+    return float(c * float(m) ** s)
 
 
 def stepped(draw: Draw, eta: float) -> Draw:

@@ -11,8 +11,9 @@ import torch
 from gradrank.foundation.devices import device_named
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
-from gradrank.foundation.numbers import above_zero, at_least_zero, whole
+from gradrank.foundation.numbers import at_least_zero, whole
 from gradrank.foundation.random import stream, unit_vector
+from gradrank.onestep.arguments import checked_ratio
 from gradrank.onestep.functions import Scalar, centred
 from gradrank.problem.draw import Draw
 from gradrank.problem.inputs import Inputs
@@ -48,7 +49,7 @@ class Sizes:
         ratios = {"psi1": psi1, "psi2": psi2, "psi0": psi1 if psi0 is None else psi0}
         found = {}
         for name, ratio in ratios.items():
-            found[name] = round(above_zero(name, ratio) * d)
+            found[name] = round(checked_ratio(name, ratio) * d)
             if found[name] < 2:
                 raise InputError(f"{name}: {ratio} is not allowed; {name}·d must be at least 2, and d = {d}")
         samples = TEST_SAMPLES * d if test is None else whole("test", test, 2)

@@ -97,7 +97,7 @@ def test_a_projection_of_a_network_is_that_network() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: LinearTarget([math.nan]).second_moment, "w: the shape"),
+        (lambda: LinearTarget([math.nan]).second_moment, r"w: \[nan\] is not allowed"),
         (lambda: NetworkTarget([1.0], B2), "B: shape"),
         (lambda: NormTarget(0), "p: 0 is not allowed"),
         (lambda: NormTarget(4).field(B1), "p: 4 is not allowed for inputs of dimension 3"),

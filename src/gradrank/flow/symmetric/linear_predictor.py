@@ -10,8 +10,9 @@ import numpy as np
 
 from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.targets import vector
-from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import above_zero
+from gradrank.foundation.arrays import real_array
+from gradrank.foundation.errors import InputError
+from gradrank.foundation.numbers import above_zero, finite_times
 
 
 def mobility(w: np.ndarray, s0: float) -> np.ndarray:
@@ -51,9 +52,7 @@ def linear_predictor_flow(w_star: Any, covariance: Any, s0: float, times: Sequen
         If a value is not usable.
     """
     w, C, S0 = _checked(w_star, covariance, s0)
-    grid = np.asarray(times, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-        raise unusable("times", times, "give finite times of at least 0")
+    grid = finite_times(times)
     order = np.argsort(grid)
 
     def velocity(now: np.ndarray) -> np.ndarray:
@@ -70,11 +69,17 @@ def isotropic_progress(size: float, s0: float, scale: float, times: Sequence[flo
     """Return ω(t) of w(t) = ω w*/‖w*‖ for C = scale·I in closed form, shape (len(times),).
 
     ω = (S_0/8)(z − 1/z) with (z − z₋)/(z₊ − z) = D, z_± = (4‖w*‖ ± R*)/S_0, D = ((1 − z₋)/(z₊ − 1))e^{scale R* t/4}.
+
+    Raises
+    ------
+    InputError
+        If a value is not usable.
     """
+    size, s0, scale = above_zero("size", size), above_zero("s0", s0), above_zero("scale", scale)
     R = math.sqrt(16 * size**2 + s0**2)
     upper, lower = (4 * size + R) / s0, (4 * size - R) / s0
     # z = (z₋ + D z₊)/(1 + D), in terms of 1/D, which does not overflow
-    inverse = (upper - 1) / (1 - lower) * np.exp(-scale * R * np.asarray(times, dtype=float) / 4)
+    inverse = (upper - 1) / (1 - lower) * np.exp(-scale * R * finite_times(times) / 4)
     z = (upper + inverse * lower) / (1 + inverse)
     return np.asarray(s0 / 8 * (z - 1 / z))
 
@@ -89,11 +94,13 @@ def rates(w_star: Any, covariance: Any, s0: float) -> tuple[float, float]:
 def excess_risk(w: np.ndarray, w_star: Any, covariance: Any) -> np.ndarray:
     """Return ½(w* − w)ᵀC(w* − w) for rows of (T, d), shape (T,)."""
     gap = vector("w_star", w_star) - np.atleast_2d(w)
-    return np.asarray(0.5 * np.einsum("ti,ij,tj->t", gap, np.asarray(covariance, dtype=float), gap))
+    return np.asarray(
+        0.5 * np.einsum("ti,ij,tj->t", gap, real_array("covariance", covariance, "a covariance matrix"), gap)
+    )
 
 
 def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.ndarray, float]:
-    w, C = vector("w_star", w_star), np.asarray(covariance, dtype=np.float64)
+    w, C = vector("w_star", w_star), real_array("covariance", covariance, "a covariance matrix")
     if C.shape != (len(w), len(w)) or not np.allclose(C, C.T, atol=1e-12 * max(1.0, float(np.abs(C).max(initial=0)))):
         raise InputError(
             f"covariance: shape {C.shape} is not allowed or it is not symmetric; give ({len(w)}, {len(w)})"

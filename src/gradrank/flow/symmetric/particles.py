@@ -11,6 +11,7 @@ import numpy as np
 from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.kernels import relu_field, relu_gram
 from gradrank.flow.symmetric.targets import Target
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import above_zero, increasing_times, whole
 from gradrank.foundation.random import stream, unit_rows
@@ -147,7 +148,7 @@ def initial_particles(
 
 def orthogonal(T: Any, d: int) -> np.ndarray:
     """Return an orthogonal matrix of shape (d, d), or raise an `InputError`."""
-    array = np.asarray(T, dtype=np.float64)
+    array = real_array("T", T, f"an orthogonal ({d}, {d}) matrix")
     if array.shape != (d, d) or not np.allclose(array @ array.T, np.eye(d), atol=1e-12):
         raise InputError(
             f"T: shape {array.shape} is not allowed or it is not orthogonal; give an orthogonal ({d}, {d}) matrix"

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from gradrank.flow.symmetric.kernels import TINY, psi_even, psi_even_slope, relu_field, relu_gram, sphere_nodes
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import whole
 
@@ -32,11 +33,9 @@ class Target(Protocol):
 
 def vector(name: str, value: Any) -> np.ndarray:
     """Return a finite vector, or raise an `InputError`."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
-        raise InputError(
-            f"{name}: the shape {array.shape} is not allowed or an entry is not finite; give a vector of numbers"
-        )
+    array = real_array(name, value, "a vector of finite numbers")
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"{name}: the shape {array.shape} is not allowed; give a vector of finite numbers")
     return array
 
 
@@ -72,14 +71,13 @@ class NetworkTarget:
     B: Any
 
     def __post_init__(self) -> None:
-        if np.ndim(self.B) != 2 or np.shape(self.B)[0] != np.size(self.a):
-            raise InputError(
-                f"B: shape {np.shape(self.B)} for {np.size(self.a)} outer weights is not allowed; give a row for each"
-            )
+        a, B = self._parts
+        if B.ndim != 2 or len(B) != len(a):
+            raise InputError(f"B: shape {B.shape} for {len(a)} outer weights is not allowed; give a row for each")
 
     @cached_property
     def _parts(self) -> tuple[np.ndarray, np.ndarray]:
-        return vector("a", self.a), np.asarray(self.B, dtype=np.float64)
+        return vector("a", self.a), real_array("B", self.B, "a row for each outer weight")
 
     @property
     def second_moment(self) -> float:
