@@ -64,8 +64,10 @@ def large_step_risk(
     teacher at the cosine c, and lengthens the rest: ‖w⊥ⱼ‖² = 1 + τ ã_j². The features are then Gaussian given k =
     ⟨v̂, x⟩ only; see `gradrank.onestep.spiked_features` for the equations. They were derived for this project (the
     large step: Ba et al. 2022, arXiv:2205.01445; a replica result for the same limit: Cui et al. 2024,
-    arXiv:2402.04980, not compared). With the width given they agree with simulations to 3 % for odd activations, and to
-    7 % for relu at d = 400, λ = 0.01, whose mean over u feels the scatter of ‖w⊥ⱼ‖ as well.
+    arXiv:2402.04980, not compared). With the width given they agree with simulations to 3 % for odd activations and
+    ψ₀ ≥ 1, and to 7 % for relu at d = 400, λ = 0.01, whose mean over u feels the scatter of ‖w⊥ⱼ‖ as well. The step's part
+    across v̂ counts as isotropic. With n₀ < d samples it is not: at ψ₀ = ½, erf, η̃ = 2, the limit is 7 % too low, where
+    `conditional_risk` is within 2 %.
 
     Without a width everything that some function of k can express is learned at no cost, however weak it is in the
     features. That is far from networks of any size where r is below about ½, and for activations that are not odd: for

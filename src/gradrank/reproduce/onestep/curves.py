@@ -113,7 +113,7 @@ def draw(data: Data) -> dict[str, Plot]:
         left.set(xlabel="$ψ_1 = n/d$", ylabel="test risk", title=f"λ = {RIDGE:g}")
         left.set_xticks([0.5, 1, 2, 4, 8], ["½", "1", "2", "4", "8"])
         left.xaxis.set_minor_formatter(NullFormatter())
-        left.legend()
+        left.legend(frameon=True, framealpha=1, edgecolor="none")
         fine_ridges = np.geomspace(RIDGES[0], RIDGES[-1], 30)
         values = one["risk"].sel(psi1=PSI1[-1]).transpose("step", "ridge", "seed")
         against(middle, RIDGES, values, fine_ridges, lambda step: theory(step, list(fine_ridges), PSI1[-1], d))
