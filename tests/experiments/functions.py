@@ -46,6 +46,7 @@ def kills_its_worker_once(a: int, seed: int, folder: str) -> dict[str, object]:
 
 
 def kills_its_worker(a: int, seed: int) -> dict[str, object]:
-    if a == 1:
+    """Cell 1 dies of SIGKILL each time, and cell 9 at once in whatever process is there first."""
+    if a in (1, 9):
         os.kill(os.getpid(), signal.SIGKILL)
     return {"y": float(a)}

@@ -16,7 +16,7 @@ from gradrank.experiments.cluster import Where, slurm_cluster
 from gradrank.experiments.experiment import Experiment
 from gradrank.experiments.run import Progress, run
 from gradrank.experiments.store import State, Store
-from gradrank.foundation.errors import ClusterError, IncompleteError, InputError
+from gradrank.foundation.errors import ClusterError, IncompleteError, InputError, StorageError
 
 TWO = Where(workers=2)
 
@@ -119,6 +119,33 @@ def test_a_cell_that_always_kills_its_worker_has_failed(tmp_path: Path) -> None:
     assert Store.existing(tmp_path / "s.zarr").state()[(0, 2), 0].tolist() == [State.DONE, State.DONE]
 
 
+@pytest.mark.slow
+def test_several_cells_that_kill_their_workers_at_once(tmp_path: Path) -> None:
+    """A nanny gives up on a process that dies while it starts: the pool must not run empty."""
+    outcome = run(experiment("kills_its_worker", [0, 1, 9, 2], 2), tmp_path / "s.zarr", TWO)
+    assert sorted(cell.index[0] for cell, _ in outcome.failed) == [1, 1, 2, 2]
+    assert all("the worker process died each time" in message for _, message in outcome.failed)
+    assert int((Store.existing(tmp_path / "s.zarr").state() == State.DONE).sum()) == 4
+
+
+def test_one_run_writes_at_a_time(tmp_path: Path) -> None:
+    one = experiment("no_output", [1])
+    with Store.open(tmp_path / "s.zarr", one), pytest.raises(StorageError, match="another run is writing to"):
+        run(one, tmp_path / "s.zarr", Where(workers=1))
+    Store.open(tmp_path / "s.zarr", one)
+
+
+def test_a_cell_that_was_mended_has_no_error(tmp_path: Path) -> None:
+    one, path = experiment("fails_at_two", [2, 3]), tmp_path / "s.zarr"
+    with Store.open(path, one) as store:
+        first, second = one.cells()
+        store.write_error(first, "ValueError: two is not allowed", 0.1, "here")
+        store.write(second, {"y": np.array(3.0)}, 0.1, "here")
+        store.write(first, {"y": np.array(2.0)}, 0.1, "here")
+        assert store.errors() == {}
+    assert xarray.open_zarr(path)["error"].values.ravel().tolist() == ["", ""]
+
+
 MAIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would this
@@ -190,6 +217,9 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("gradrank.experiments.cluster.CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=r"scheduler: 'tcp://127\.0\.0\.1:1' does not answer"):
         run(experiment("no_output", [1]), tmp_path / "s.zarr", Where(scheduler="tcp://127.0.0.1:1"))
+    assert not (tmp_path / "s.zarr").exists()
+    with pytest.raises(InputError, match="scheduler: 'foo' is not allowed; give an address such as tcp://host:8786"):
+        Where(scheduler="foo")
     with pytest.raises(InputError, match="scheduler: is not allowed together"):
         Where(scheduler="tcp://127.0.0.1:1", workers=2)
     with pytest.raises(InputError, match="workers: 0 is not allowed"):
@@ -217,7 +247,7 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
     ):
         assert line in script, line
     assert "--nworkers 4" in script
-    assert "--nthreads 2" in script
+    assert "--nthreads 1" in script  # one cell at a time in a process
 
 
 @pytest.mark.parametrize(
@@ -227,6 +257,15 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
         ("cores = 2\n", "cluster.memory: is missing"),
         ('cores = 2\nmemory = "1GB"\nque = "short"\n', "cluster.que: no such option of SLURMCluster; .* mean 'queue'"),
         ("cores", "is not TOML"),
+        ('cores = 2\nmemory = "lots"\n', "cluster.memory: 'lots' is not allowed; give an amount such as"),
+        (
+            'cores = 4\nmemory = "1GB"\nprocesses = 0\n',
+            "cluster.processes: 0 is not allowed; give 1 to 2, 2 cores for each",
+        ),
+        (
+            'cores = 2\nmemory = "1GB"\njob_script_prologue = "module load x"\n',
+            "cluster.job_script_prologue: .* a list of lines",
+        ),
     ],
 )
 def test_options_of_slurm_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:
@@ -235,3 +274,27 @@ def test_options_of_slurm_that_are_wrong(tmp_path: Path, text: str, message: str
     options.write_text(text)
     with pytest.raises(InputError, match=message):
         slurm_cluster(options, threads=2)
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "message"),
+    [
+        (None, "there is no sbatch on this machine"),
+        ("#!/bin/sh\necho invalid account >&2\nexit 1\n", "sbatch refuses the job .*invalid account"),
+    ],
+)
+def test_slurm_that_takes_no_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str | None, message: str
+) -> None:
+    pytest.importorskip("dask_jobqueue")
+    options = tmp_path / "slurm.toml"
+    options.write_text('cores = 1\nmemory = "1GB"\n')
+    if sbatch is not None:
+        program = tmp_path / "bin" / "sbatch"
+        program.parent.mkdir()
+        program.write_text(sbatch)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    with pytest.raises(ClusterError, match=message):
+        run(experiment("no_output", [1]), tmp_path / "s.zarr", Where(slurm=options))
+    assert not (tmp_path / "s.zarr").exists()

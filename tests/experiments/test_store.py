@@ -97,6 +97,7 @@ def test_damaged_chunks_are_named_and_their_cells_computed_again(tmp_path: Path)
     chunks = sorted((tmp_path / "s.zarr" / "state" / "c").rglob("*"))
     damaged = next(path for path in chunks if path.is_file())
     os.truncate(damaged, 3)
+    del store
     states = Store.open(tmp_path / "s.zarr", experiment()).state()
     assert (states == State.MISSING).sum() == 1
     assert (states == State.DONE).sum() == states.size - 1

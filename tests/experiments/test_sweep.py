@@ -77,6 +77,13 @@ def test_examples_are_sweeps(path: Path) -> None:
         ('[grid]\n"network" = ["a"]', "network: 'a' is not allowed; give a table of fields"),
         ('[grid]\n"targets.noise" = [0.1]\n[problem]\ntargets = "linear"', "'targets' is given as a word"),
         ('[grid.size]\n"inputs.n" = [40, 60]\n"inputs.d" = [50]', "grid.size: fields that change together"),
+        ('[grid.""]\n"inputs.nu" = [0.1]', "experiment: '' is not allowed; give names of letters"),
+        ('[grid."../up"]\n"inputs.nu" = [0.1]', "experiment: '../up' is not allowed"),
+        ('[grid."a/b"]\n"inputs.nu" = [0.1]', "experiment: 'a/b' is not allowed"),
+        ('[grid."zarr.json"]\n"inputs.nu" = [0.1]', "experiment: 'zarr.json' is not allowed"),
+        ('[grid.sweep]\n"inputs.nu" = [0.1]', "experiment.grid: 'sweep' is not allowed; it is a fixed argument"),
+        ("seeds = [99999999999999999999]", "experiment.seeds: 99999999999999999999 is not allowed"),
+        ('k = 25\n[grid]\n"network.m" = [20, 30]', "k: 25 is not allowed; give at most 20, the smallest of n, d and m"),
         ("threads = 0", "threads: 0 is not allowed"),
         ("colour = 1", "colour: no such field"),
     ],
@@ -84,3 +91,44 @@ def test_examples_are_sweeps(path: Path) -> None:
 def test_bad_sweeps_are_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Sweep.from_toml(text).experiment()
+
+
+def test_linked_fields_of_any_name_and_with_repetitions() -> None:
+    text = """
+        seeds = 1
+        record = ["norms"]
+        [grid.shape]
+        "inputs.n" = [40, 40]
+        "inputs.d" = [50, 60]
+        [grid.problem]
+        "network.activation" = ["relu", "relu"]
+        "network.scaling" = ["mf", "mf"]
+        [problem.network]
+        m = 30
+    """
+    one = Sweep.from_toml(text).experiment()
+    assert one.grid == {"shape": [50, 60], "problem": [0, 1]}
+    found = cell(**one.fixed, shape=60, problem=1, seed=0)
+    problem = gr.Problem(
+        inputs=gr.SpikedGaussian(n=40, d=60), network=gr.TwoLayer(m=30, activation="relu", scaling="mf")
+    )
+    direct = gr.measure(problem, seed=0, prediction="off").norms["gradient"]
+    assert found["norm"][one.coordinates["part"].index("gradient")] == pytest.approx(direct, rel=1e-9)
+
+
+def test_a_changed_file_makes_another_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "X.npy"
+    sweep = Sweep.from_mapping(
+        {
+            "problem": {"inputs": {"kind": "data-file", "path": str(path)}},
+            "grid": {"network.activation": ["relu", "tanh"]},
+        }
+    )
+    digests = []
+    for scale in (1.0, 1.0, 2.0):
+        np.save(path, scale * np.random.default_rng(0).standard_normal((30, 20)))
+        digests.append(sweep.experiment().digest)
+    assert digests[0] == digests[1] != digests[2]
+    path.unlink()
+    with pytest.raises(InputError, match=r"X\.npy' cannot be read"):
+        sweep.experiment()

@@ -52,6 +52,8 @@ def _array(name: str, found: Any, shape: tuple[int, ...]) -> np.ndarray:
         names = ", ".join(map(str, found)) if isinstance(found, Mapping) else type(found).__name__
         raise KeyError(f"output '{name}' is missing; the function returned {names}")
     value = found[name].numpy(force=True) if isinstance(found[name], torch.Tensor) else np.asarray(found[name])
+    if value.dtype.kind not in "fiub":
+        raise TypeError(f"output '{name}' has the type {value.dtype}; real numbers are kept")
     if value.shape != shape:
         raise ValueError(f"output '{name}' has the shape {value.shape}, not {shape}")
     return value.astype(np.float64)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
+import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
+import dask.utils
 
 from gradrank.foundation.errors import ClusterError, InputError, unusable
 from gradrank.foundation.names import allowed_names
@@ -19,12 +24,17 @@ from gradrank.problem.problem import read_toml
 
 if TYPE_CHECKING:
     from dask_jobqueue import SLURMCluster
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
 CONNECT_SECONDS = 20
+SUBMIT_SECONDS = 60
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 DEATHS = 3  # of the workers that ran a cell, after which the cell has failed
-QUIET = ("distributed", "distributed.nanny", "distributed.worker", "distributed.core", "distributed.scheduler")
+LOST_SECONDS = 2  # between looks at whether processes are missing that their nannies did not replace
+ADDRESS = re.compile(r"(tcp|tls|ucx|wss?)://[^/\s]+:\d+")
+QUIET = tuple(
+    f"distributed{name}" for name in ("", ".client", ".nanny", ".worker", ".core", ".scheduler", ".deploy", ".process")
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,8 @@ class Where:
             raise unusable("workers", self.workers, "give a whole number of at least 1")
         if self.scheduler is not None and (self.slurm is not None or self.workers is not None):
             raise InputError("scheduler: is not allowed together with workers or a cluster; give one of them")
+        if self.scheduler is not None and not ADDRESS.fullmatch(self.scheduler):
+            raise unusable("scheduler", self.scheduler, "give an address such as tcp://host:8786")
 
 
 @contextmanager
@@ -49,14 +61,17 @@ def connected(where: Where, threads: int) -> Iterator[Client]:
     Raises
     ------
     ClusterError
-        If no scheduler answers.
+        If no scheduler answers, or SLURM takes no jobs.
     InputError
         If the options of SLURM are wrong.
     """
     from distributed import Client
 
     _quiet()
-    settings: dict[str, Any] = {"distributed.scheduler.allowed-failures": DEATHS}
+    settings: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": DEATHS,
+        "distributed.deploy.lost-worker-timeout": f"{LOST_SECONDS} seconds",
+    }
     with dask.config.set(settings):
         if where.scheduler is not None:
             try:
@@ -66,23 +81,81 @@ def connected(where: Where, threads: int) -> Iterator[Client]:
             with client:
                 yield client
             return
-        with _cluster(where, threads) as cluster, Client(cluster, set_as_default=False) as client:
+        if where.slurm is not None:
+            with (
+                _jobs(where.slurm, threads, where.workers or 1) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
+                yield client
+            return
+        count = where.workers or max(1, cores() // threads)
+        with (
+            _processes(count, threads) as cluster,
+            Client(cluster, set_as_default=False) as client,
+            _kept_up(cluster, count),
+        ):
             yield client
 
 
-def _cluster(where: Where, threads: int) -> Any:
-    """Return processes of this machine, or jobs."""
-    if where.slurm is not None:
-        cluster = slurm_cluster(where.slurm, threads)
-        cluster.scale(jobs=where.workers or 1)
-        return cluster
+@contextmanager
+def _kept_up(cluster: LocalCluster, count: int) -> Iterator[None]:
+    """Replace processes for good: a nanny gives up on one that dies while it starts, as a cell that kills it at once makes it."""
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(LOST_SECONDS):
+            if len(cluster.scheduler_info["workers"]) < count:
+                cluster.scale(count)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def _jobs(options: Path, threads: int, count: int) -> SLURMCluster:
+    """Submit jobs, once SLURM has said that it would take them: Dask only logs a refusal, and would wait forever."""
+    cluster = slurm_cluster(options, threads)
+    try:
+        _require_accepted(cluster.job_script())
+    except ClusterError:
+        cluster.close()
+        raise
+    cluster.scale(jobs=count)
+    return cluster
+
+
+def _require_accepted(script: str) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(script)
+        file.flush()
+        try:
+            found = subprocess.run(
+                ["sbatch", "--test-only", file.name], capture_output=True, text=True, timeout=SUBMIT_SECONDS
+            )
+        except FileNotFoundError:
+            raise ClusterError(
+                "cluster: there is no sbatch on this machine; start from a login node of the cluster"
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"cluster: sbatch did not answer within {SUBMIT_SECONDS} seconds") from None
+    if found.returncode:
+        reason = " ".join(f"{found.stderr} {found.stdout}".split())
+        raise ClusterError(f"cluster: sbatch refuses the job ({reason[-300:]})")
+
+
+def _processes(count: int, threads: int) -> LocalCluster:
+    """Start processes of this machine."""
     from distributed import LocalCluster
 
     # The libraries read these when they are loaded, so they must be there before the worker's Python starts.
     environment = {**dict.fromkeys(THREAD_VARIABLES, threads), "DASK_LOGGING__DISTRIBUTED": "critical"}
     with dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in environment.items()}):
         return LocalCluster(
-            n_workers=where.workers or max(1, cores() // threads),
+            n_workers=count,
             threads_per_worker=1,
             processes=True,
             dashboard_address="127.0.0.1:0",  # any free port: another run may have the usual one
@@ -114,13 +187,27 @@ def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
             raise InputError(f"cluster.{name}: no such option of SLURMCluster; {allowed_names(name, known)}")
     if "memory" not in given:
         raise InputError("cluster.memory: is missing; give the memory of a job, such as '16GB'")
+    try:
+        dask.utils.parse_bytes(given["memory"])
+    except (AttributeError, TypeError, ValueError):
+        raise unusable("cluster.memory", given["memory"], "give an amount such as '16GB'") from None
     cores_of_job = given.setdefault("cores", threads)
     if not isinstance(cores_of_job, int) or cores_of_job < threads:
         raise unusable("cluster.cores", cores_of_job, f"give at least the {threads} threads of a cell")
-    given.setdefault("processes", cores_of_job // threads)
-    lines = [f"export {name}={threads}" for name in THREAD_VARIABLES]
-    given["job_script_prologue"] = [*lines, *given.get("job_script_prologue", [])]
-    return SLURMCluster(**given)
+    processes = given.setdefault("processes", cores_of_job // threads)
+    if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= cores_of_job // threads:
+        raise unusable("cluster.processes", processes, f"give 1 to {cores_of_job // threads}, {threads} cores for each")
+    # Dask runs as many cells at once in a process as it believes to have cores: one, whatever the job is given.
+    given["cores"] = processes
+    given.setdefault("job_cpu", cores_of_job)
+    own = given.get("job_script_prologue", [])
+    if not isinstance(own, list) or not all(isinstance(line, str) for line in own):
+        raise unusable("cluster.job_script_prologue", own, "give a list of lines")
+    given["job_script_prologue"] = [*(f"export {name}={threads}" for name in THREAD_VARIABLES), *own]
+    try:
+        return SLURMCluster(**given)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"cluster: the options are not usable ({_first_line(error)})") from None
 
 
 def cores() -> int:

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.references import is_reference
 
 Value = str | int | float
+NAME = re.compile(r"[^\W\d_][\w.-]*")
 RESERVED = ("seed", "state", "error", "host", "seconds")  # names of the store's own
 
 
@@ -82,10 +84,19 @@ class Experiment:
         for name in names:
             if names.count(name) > 1:
                 raise unusable("experiment", name, "give every axis, dimension and output a name of its own")
+            if not NAME.fullmatch(name) or name == "zarr.json":
+                raise unusable(
+                    "experiment", name, "give names of letters, digits, '_', '-' and '.', that start with a letter"
+                )
+        for axis in self.grid:
+            if axis in self.fixed:
+                raise unusable(
+                    "experiment.grid", axis, "it is a fixed argument of the function as well; give another name"
+                )
         for axis, values in {**self.grid, **self.coordinates, "seeds": self.seeds}.items():
             _check_axis(axis, list(values))
-        if any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in self.seeds):
-            raise unusable("experiment.seeds", list(self.seeds), "give whole numbers of at least 0")
+        if any(isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63 for seed in self.seeds):
+            raise unusable("experiment.seeds", list(self.seeds), "give whole numbers of at least 0, below 2^63")
         for output, dimensions in self.outputs.items():
             for dimension in dimensions:
                 if dimension not in self.coordinates:
@@ -177,6 +188,8 @@ def _check_axis(axis: str, values: list[Any]) -> None:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise unusable(f"experiment.{axis}", value, "give numbers or names")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise unusable(f"experiment.{axis}", value, "give whole numbers of 64 bits")
         if isinstance(value, float) and not math.isfinite(value):
             raise unusable(f"experiment.{axis}", value, "give finite numbers")
         if values.count(value) > 1:

@@ -42,8 +42,16 @@ def _by_part(name: str, table: Callable[[Measurement], Mapping[str, float]]) -> 
 
 
 def _alignments(one: Measurement, shape: Shape) -> dict[str, Any]:
-    missing = np.full(len(shape["index"]), np.nan)
-    return {"alignment": [one.left_alignments.get(str(name), missing) for name in shape["direction"]]}
+    found = [one.left_alignments.get(str(name), np.empty(0)) for name in shape["direction"]]
+    return {"alignment": [_leading(values, shape) for values in found]}
+
+
+def _leading(values: np.ndarray, shape: Shape) -> np.ndarray:
+    """Return the first k values; NaN where there are fewer."""
+    found = np.full(len(shape["index"]), np.nan)
+    some = np.asarray(values)[: len(found)]
+    found[: len(some)] = some
+    return found
 
 
 def _prediction(one: Measurement, _: Shape) -> dict[str, Any]:
@@ -75,7 +83,7 @@ RECORDERS = {
     "singular_values": Recorder(
         "the k leading singular values",
         {"singular_value": ("index",)},
-        lambda one, shape: {"singular_value": one.singular_values[: len(shape["index"])]},
+        lambda one, shape: {"singular_value": _leading(one.singular_values, shape)},
     ),
     "alignments": Recorder(
         "|cosines| of the k leading left singular vectors with the named directions, and of random ones",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gradrank.experiments.cells import Result, evaluate
 from gradrank.experiments.cluster import Where, connected
 from gradrank.experiments.experiment import Cell, Experiment
-from gradrank.experiments.store import State, Store
+from gradrank.experiments.store import Store, is_new
 from gradrank.foundation.errors import ClusterError, IncompleteError, Interrupted
 
 if TYPE_CHECKING:
@@ -84,17 +84,36 @@ def run(
     InputError
         If the path holds something else.
     StorageError, ClusterError
-        If the disk refuses, or no workers can be reached. What is done is kept.
+        If the disk refuses, another run is writing to the store, or no workers can be reached. What is done is kept.
     Interrupted
         On Ctrl-C.
     """
-    start = time.perf_counter()
-    store = Store.open(Path(path), experiment)
-    state = store.state()
-    pending = [cell for cell in experiment.cells() if state[cell.index] != State.DONE]
+    start, where = time.perf_counter(), where or Where()
+    if not is_new(Path(path)):
+        with Store.open(Path(path), experiment) as store:
+            pending = store.pending(experiment)
+            if not pending:
+                return Outcome(Path(path), experiment.size, 0, (), time.perf_counter() - start)
+            with connected(where, experiment.threads) as client:
+                failed = _computed(client, experiment, store, pending, on_progress)
+    else:  # made once there are workers: what is wrong with them leaves nothing behind
+        with connected(where, experiment.threads) as client, Store.open(Path(path), experiment) as store:
+            pending = store.pending(experiment)
+            failed = _computed(client, experiment, store, pending, on_progress)
+    return Outcome(Path(path), experiment.size, len(pending), tuple(failed), time.perf_counter() - start)
+
+
+def _computed(
+    client: Client,
+    experiment: Experiment,
+    store: Store,
+    pending: list[Cell],
+    on_progress: Callable[[Progress], None] | None,
+) -> list[tuple[Cell, str]]:
+    """Write every cell as it comes, and return those that failed."""
     done, failed = experiment.size - len(pending), []
     try:
-        for computed, (cell, result) in enumerate(_results(experiment, pending, where or Where()), start=1):
+        for computed, (cell, result) in enumerate(_stream(client, experiment, pending), start=1):
             if result.error:
                 store.write_error(cell, result.error, result.seconds, result.host)
                 failed.append((cell, result.error))
@@ -105,17 +124,9 @@ def run(
                 on_progress(Progress(experiment.size, done, len(failed), computed))
     except KeyboardInterrupt:
         raise Interrupted(
-            f"interrupted; {done} of {experiment.size} cells are in '{path}', and the same command computes the others"
+            f"interrupted; {done} of {experiment.size} cells are in '{store.path}', and the same command computes the others"
         ) from None
-    return Outcome(Path(path), experiment.size, len(pending), tuple(failed), time.perf_counter() - start)
-
-
-def _results(experiment: Experiment, cells: list[Cell], where: Where) -> Iterator[tuple[Cell, Result]]:
-    """Yield each cell with its result as it comes, a few per worker in flight."""
-    if not cells:
-        return
-    with connected(where, experiment.threads) as client:
-        yield from _stream(client, experiment, cells)
+    return failed
 
 
 def _stream(client: Client, experiment: Experiment, cells: list[Cell]) -> Iterator[tuple[Cell, Result]]:

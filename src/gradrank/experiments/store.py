@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
+import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
@@ -47,20 +50,27 @@ class Store:
         self.path = path
         self._group = group
         self._arrays: dict[str, Any] = {name: array for name, array in group.arrays() if name not in self.dimensions}
+        self._unlock: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unlock()
 
     @classmethod
     def open(cls, path: Path, experiment: Experiment) -> Store:
-        """Open the store of an experiment, or create it: whole or not at all.
+        """Open the store of an experiment for writing, or create it: whole or not at all. One process at a time may write.
 
         Raises
         ------
         InputError
             If the path holds something else, or the store of another specification; the difference is shown.
         StorageError
-            If the disk refuses.
+            If the disk refuses, or another run is writing.
         """
         with _disk(path):
-            if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            if is_new(path):
                 _create(path, experiment)
             store = cls.existing(path)
             if store.specification != experiment.specification():
@@ -69,6 +79,7 @@ class Store:
                     f"output: '{path}' holds the results of another specification: {'; '.join(found[:4])}; "
                     "give another folder"
                 )
+            store._unlock = weakref.finalize(store, os.close, _lock(path))
             store._group.attrs["runs"] = json.dumps([*store.runs, provenance()])
             _consolidate(path)
             return store
@@ -87,10 +98,10 @@ class Store:
             schema = group.attrs.get("schema")
         except (OSError, ValueError, KeyError) as error:
             if isinstance(error, PermissionError):
-                raise StorageError(f"output: '{path}' cannot be written ({error.strerror})") from None
+                raise StorageError(f"store: '{path}' cannot be opened ({error.strerror})") from None
             schema = None
         if schema != SCHEMA:
-            raise InputError(f"output: '{path}' is not a store of gradrank; give another folder")
+            raise InputError(f"store: '{path}' is not a store of gradrank; give another folder")
         return cls(path, group)
 
     @property
@@ -107,6 +118,11 @@ class Store:
     def dimensions(self) -> list[str]:
         """The names of the coordinates."""
         return list(json.loads(str(self._group.attrs["dimensions"])))
+
+    def pending(self, experiment: Experiment) -> list[Cell]:
+        """Return the cells that are not done, those that failed among them."""
+        state = self.state()
+        return [cell for cell in experiment.cells() if state[cell.index] != State.DONE]
 
     def state(self) -> np.ndarray:
         """Return the state of every cell, the shape of the grid and the seeds; of a damaged chunk, MISSING."""
@@ -162,6 +178,8 @@ class Store:
         with _disk(self.path):
             for name, value in arrays.items():
                 self._arrays[name][cell.index] = value
+            if self._arrays["error"][cell.index] != "":  # of an earlier run
+                self._arrays["error"][cell.index] = ""
             self._finish(cell, State.DONE, seconds, host)
 
     def write_error(self, cell: Cell, message: str, seconds: float, host: str) -> None:
@@ -174,6 +192,29 @@ class Store:
         self._arrays["seconds"][cell.index] = seconds
         self._arrays["host"][cell.index] = host
         self._arrays["state"][cell.index] = int(state)
+
+
+def is_new(path: Path) -> bool:
+    """Return whether nothing is there yet, or an empty folder."""
+    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+
+
+def _lock(path: Path) -> int:
+    """Lock the folder for this process; the system lets go of it when the process ends, however it ends.
+
+    Network file systems that lock no folders are left without a lock.
+    """
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(folder)
+        raise StorageError(
+            f"output: another run is writing to '{path}'; wait for its end, or give another folder"
+        ) from None
+    except OSError:
+        pass
+    return folder
 
 
 def _create(path: Path, experiment: Experiment) -> None:
@@ -254,4 +295,7 @@ def _disk(path: Path) -> Iterator[None]:
         if isinstance(error, GradrankError):
             raise
         reason = error.strerror or str(error)
-        raise StorageError(f"output: '{path}' cannot be written ({reason}); what is done is kept") from None
+        if error.errno in (errno.ENOTDIR, errno.EEXIST):
+            raise InputError(f"output: '{path}' is in a file, not in a folder; give another place") from None
+        kept = "" if is_new(path) else "; what is done is kept"
+        raise StorageError(f"output: '{path}' cannot be written ({reason}){kept}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,12 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from gradrank.experiments.experiment import Experiment, Value
 from gradrank.experiments.recorders import RECORDERS, dimensions, record
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.names import look_up
 from gradrank.problem.problem import Problem, read_toml
+from gradrank.problem.real_inputs import FileInputs
 from gradrank.problem.specification import Specification
+from gradrank.problem.spiked_gaussian import SpikedGaussian
 
 Fields = dict[str, list[Value]]  # dotted field of the problem -> its values
 
@@ -77,38 +80,68 @@ class Sweep(Specification):
         """
         axes = _axes(self.grid)
         problems = [_problem(self.problem, choice) for choice in _choices(axes)]
+        self._check_k(problems)
+        fixed = {
+            "problem": _plain(self.problem),
+            "axes": axes,
+            "recorded": list(self.record),
+            "shape": dimensions(problems, self.k),
+        }
+        if files := _digests(problems):
+            fixed["files"] = files
         return Experiment(
             name=self.name,
             function="gradrank.experiments.sweep:cell",
-            grid={axis: next(iter(fields.values())) for axis, fields in axes.items()},
+            grid={axis: _coordinate(fields) for axis, fields in axes.items()},
             seeds=self.seeds,
             outputs={output: dims for name in self.record for output, dims in RECORDERS[name].outputs.items()},
             coordinates=_used(dimensions(problems, self.k), self.record),
-            fixed={
-                "problem": _plain(self.problem),
-                "axes": axes,
-                "recorded": list(self.record),
-                "shape": dimensions(problems, self.k),
-            },
+            fixed={"sweep": fixed},
             threads=self.threads,
         )
 
+    def _check_k(self, problems: Sequence[Problem]) -> None:
+        for one in problems:
+            if isinstance(one.inputs, SpikedGaussian):
+                most = min(one.inputs.n, one.inputs.d, one.network.m)
+                if self.k > most:
+                    raise unusable("k", self.k, f"give at most {most}, the smallest of n, d and m on the grid")
 
-def cell(
-    problem: Mapping[str, Any],
-    axes: Mapping[str, Fields],
-    recorded: Sequence[str],
-    shape: Mapping[str, Sequence[str | int]],
-    seed: int,
-    **chosen: Value,
-) -> dict[str, np.ndarray]:
+
+def cell(sweep: Mapping[str, Any], seed: int, **chosen: Value) -> dict[str, np.ndarray]:
     """Measure one draw of the problem with the chosen values in its fields."""
     choice = {}
     for axis, value in chosen.items():
-        fields = axes[axis]
-        position = next(iter(fields.values())).index(value)
+        fields = sweep["axes"][axis]
+        position = _coordinate(fields).index(value)
         choice.update({field: values[position] for field, values in fields.items()})
-    return record(_problem(problem, choice), seed, recorded, shape)
+    return record(_problem(sweep["problem"], choice), seed, sweep["recorded"], sweep["shape"])
+
+
+def _coordinate(fields: Fields) -> list[Value]:
+    """Return the values that name the points of an axis: of its first field without a repetition, else numbers."""
+    for values in fields.values():
+        if len(set(values)) == len(values):
+            return values
+    return list(range(len(next(iter(fields.values())))))
+
+
+def _digests(problems: Sequence[Problem]) -> dict[str, str]:
+    """Return path → SHA-256 of the files that the problems read: with others it is another sweep."""
+    paths: set[Path] = set()
+    for one in problems:
+        if isinstance(one.inputs, FileInputs):
+            paths |= {one.inputs.path, *(Path(name) for name in (one.inputs.labels,) if name and Path(name).is_file())}
+        if isinstance(one.network.weights, (str, Path)):
+            paths.add(Path(one.network.weights))
+    found = {}
+    for path in sorted(paths):
+        try:
+            with path.open("rb") as file:
+                found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(f"problem: '{path}' cannot be read ({error.strerror or error})") from None
+    return found
 
 
 def _axes(grid: Mapping[str, Any]) -> dict[str, Fields]:

@@ -59,6 +59,10 @@ def gaussian_expectation(
         If the tolerance is not reached, or f is not finite somewhere; the message names the standard deviation.
     """
     s = std.detach().to("cpu", torch.float64).reshape(-1)
+    if not bool(torch.isfinite(s).all()):
+        raise ConvergenceError(
+            "Gaussian expectation: a standard deviation is not finite; the weights or inputs are too large"
+        )
     if s.numel() > DIRECT_LIMIT and bool((s > 0).all()):
         interpolated = _interpolate(lambda nodes: _adaptive(f, nodes, breaks, tolerance), s, tolerance)
         if interpolated is not None:

@@ -58,6 +58,8 @@ def slices(data: xarray.DataArray, x: str | None = None, curves: str | None = No
     for axis in (x, curves):
         if axis is not None:
             look_up("report", axis, dict.fromkeys(axes))
+    if x is not None and x == curves:
+        raise InputError(f"report: '{x}' is along x already; choose another axis for the curves")
     along = x or max(axes, key=lambda axis: (_is_number(mean[axis].values[0]), mean.sizes[axis]))
     others = [axis for axis in axes if axis != along]
     split = curves or (min(others, key=lambda axis: mean.sizes[axis]) if others else None)

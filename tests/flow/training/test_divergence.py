@@ -10,7 +10,7 @@ import torch
 import gradrank as gr
 from gradrank.flow.training.schedule import Every
 from gradrank.flow.training.state import State
-from gradrank.flow.training.trackers import Loss, TopSingularValues
+from gradrank.flow.training.trackers import Loss, Parts, Regime, TopSingularValues
 
 
 def draw(dtype: str = "float64", activation: str = "relu") -> gr.Draw:
@@ -40,6 +40,20 @@ def test_a_diverging_run_keeps_its_trajectory(tmp_path: Path, dtype: str, batch:
     again = gr.train(draw(dtype), descent, [Loss(), TopSingularValues(1)], checkpoint=tmp_path / "run")
     assert (again.status, again.last_step) == (run.status, run.last_step)
     assert torch.equal(again.final.network.W, run.final.network.W)
+
+
+@pytest.mark.parametrize("tracker", [Parts(), Regime()], ids=["parts", "regime"])
+def test_trackers_that_fail_first_end_the_run_and_keep_it(tracker: Parts | Regime) -> None:
+    """The variance wᵀΣw of the outputs overflows before the weights do."""
+    problem = gr.Problem(
+        inputs=gr.SpikedGaussian(n=30, d=20),
+        network=gr.TwoLayer(m=25, activation="tanh"),
+        regularisers={"weight_decay": 1.0},
+    )
+    run = gr.train(problem.draw(0), gr.Descent(steps=2000, rate=1e4, parametrisation="plain"), [Loss(), tracker])
+    assert run.status.startswith("stopped at step")
+    assert run.last_step > 10
+    assert len(run.values("loss")) > 10
 
 
 def test_weight_normalisation_does_not_diverge() -> None:

@@ -107,10 +107,12 @@ class Run:
         tracker = self.trackers[index]
         try:
             recorded = tracker.record(state)
-        except GradrankError as error:
+        except (GradrankError, ArithmeticError, ValueError, RuntimeError) as error:  # numbers that went astray
             if all(one.owner != index for one in self.series.values()):
                 raise
-            self._stop(f"{type(tracker).__name__} fails ({error})", "")
+            reason = " ".join(str(error).split())
+            kind = "" if isinstance(error, GradrankError) else f"{type(error).__name__}: "
+            self._stop(f"{type(tracker).__name__} fails ({kind}{reason})", "")
             return
         append(self.series, recorded, tracker.dims, index, self.step)
 

@@ -66,4 +66,4 @@ def _array(name: str, value: Any) -> np.ndarray:
     array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise InputError(f"trackers: '{name}' has the type {array.dtype}; give numbers or arrays of numbers")
-    return np.array(array)
+    return np.array(array, dtype=np.float64 if array.dtype.itemsize > 8 else array.dtype)

@@ -1,4 +1,4 @@
-"""Figure 7: input noise brings the residue spike forward, a Jacobian penalty drowns it and raises the data spike."""
+"""Figure 7: input noise brings the residue spike forward, a Jacobian penalty drowns it in a spike of its own."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _change(ratio: xarray.DataArray) -> tuple[float, float]:
 FIG7 = Reproduction(
     name="fig7",
     title="Figure 7: regularisers",
-    shows="input noise brings the residue spike forward; a Jacobian penalty drowns it and raises the data spike",
+    shows="input noise brings the residue spike forward; a Jacobian penalty drowns it in a spike of its own",
     cost="10 s | 45 s",
     setting="NTK scaling, MSE, triple-index targets, labels from the clean inputs; twenty seeds (ten in the quick version).",
     experiments=experiments,

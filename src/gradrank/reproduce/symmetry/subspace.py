@@ -52,7 +52,7 @@ def experiments(quick: bool) -> dict[str, Experiment]:
         "reduced": Experiment(
             "symmetry-subspace",
             f"{module}:reduced",
-            {"d": [D] if quick else [2, D, 10], "p": [1, P]},
+            {"d": [D] if quick else [3, D, 10], "p": [1, P]},
             [0],
             {
                 **{name: ["time"] for name in OUTPUTS},
