@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from gradrank.commands.sweep import progress_bar
-from gradrank.experiments.cluster import Where
+from gradrank.experiments.cluster import Where, shared
 from gradrank.foundation.errors import IncompleteError, InputError, unusable
 from gradrank.foundation.names import allowed_names
 from gradrank.measurement.terminal import console
@@ -52,7 +52,12 @@ def reproduce_command(
             raise InputError("mnist, embeddings: are data for fig8; give them with fig8 or all")
         own = fig8(mnist, embeddings)
         chosen = [own if one.name == own.name else one for one in chosen]
-    done = [_one(one, output / one.name, where, quick) for one in chosen]
+    if len(chosen) == 1:
+        done = [_one(chosen[0], output / chosen[0].name, where, quick)]
+    else:
+        threads = max(part.threads for one in chosen for part in one.experiments(quick).values())
+        with shared(where, threads) as pool:
+            done = [_one(one, output / one.name, pool, quick) for one in chosen]
     failing = [one.name for one in done if not one.holds]
     if len(done) > 1:
         held = sum(claim.holds for one in done for claim in one.claims)

@@ -98,6 +98,22 @@ def connected(where: Where, threads: int) -> Iterator[Client]:
 
 
 @contextmanager
+def shared(where: Where, threads: int) -> Iterator[Where]:
+    """Start the workers once for several runs of the same threads per cell.
+
+    Raises
+    ------
+    ClusterError, InputError
+        As `connected`.
+    """
+    if where.scheduler is not None:
+        yield where
+        return
+    with connected(where, threads) as client:
+        yield Where(scheduler=client.scheduler.address)
+
+
+@contextmanager
 def _kept_up(cluster: LocalCluster, count: int) -> Iterator[None]:
     """Replace processes for good: a nanny gives up on one that dies while it starts, as a cell that kills it at once makes it."""
     stop = threading.Event()

@@ -74,7 +74,7 @@ def test_a_network_of_two_coordinates() -> None:
     directions = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, 1.0]])
     outer = np.array([1.0, 0.5, -0.3])
     target = ProjectedTarget(lambda x: np.maximum(x @ directions.T, 0.0) @ outer, 2)
-    reduced = low_dimensional_flow(target, 6, 1200, [0.0, 3.0], seed=1)
+    reduced = low_dimensional_flow(target, 6, 600, [0.0, 3.0], seed=1)
     assert reduced.loss[1] == pytest.approx(0.0513, abs=0.003)
     assert reduced.inside == pytest.approx([0.333, 0.502], abs=0.02)
     X = np.random.default_rng(0).standard_normal((2000, 6))
