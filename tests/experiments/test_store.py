@@ -20,11 +20,11 @@ from gradrank.foundation.errors import InputError, StorageError
 
 
 def filled(path: Path) -> Store:
-    store = Store.open(path, experiment())
-    for cell in experiment().cells():
-        y = cell.parameters["a"] * np.arange(3.0) + cell.seed  # type: ignore[operator]
-        store.write(cell, {"y": y, "length": np.array(len(str(cell.parameters["b"])))}, 0.25, "here")
-    return store
+    with Store.open(path, experiment()) as store:
+        for cell in experiment().cells():
+            y = cell.parameters["a"] * np.arange(3.0) + cell.seed  # type: ignore[operator]
+            store.write(cell, {"y": y, "length": np.array(len(str(cell.parameters["b"])))}, 0.25, "here")
+    return Store.existing(path)
 
 
 def test_xarray_opens_it_with_names_and_coordinates(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_damaged_chunks_are_named_and_their_cells_computed_again(tmp_path: Path)
     chunks = sorted((tmp_path / "s.zarr" / "state" / "c").rglob("*"))
     damaged = next(path for path in chunks if path.is_file())
     os.truncate(damaged, 3)
-    del store
-    states = Store.open(tmp_path / "s.zarr", experiment()).state()
+    with Store.open(tmp_path / "s.zarr", experiment()) as again:
+        states = again.state()
     assert (states == State.MISSING).sum() == 1
     assert (states == State.DONE).sum() == states.size - 1
     with pytest.raises(InputError, match=r"store: .*s\.zarr' has a damaged chunk in 'state'"):

@@ -139,3 +139,22 @@ def test_unshaped_networks_collapse() -> None:
 def test_what_is_refused(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_laws_for_extreme_times() -> None:
+    for arguments in ((0.3, 100, 1, -1), (0.3, 30, 3, -3), (0.3, 700, 0, 0)):
+        law = correlation_moments(*arguments)
+        assert -1 <= law.mean <= 1
+        assert math.isfinite(law.mean_artanh)
+    short = correlation_moments(0.3, 1e-5, 1, -1)
+    y = math.atanh(0.3)
+    assert float(short.cdf(math.tanh(y + 1e-5**0.5))) == pytest.approx(0.8413, abs=2e-3)
+    weak = np.arctanh(
+        sample_correlation(0.3, 9.0, 0, -1e-3, 20_000, seed=1, step=0.05).numpy()
+    )  # far below −7 it counts
+    assert (
+        abs(weak.mean() - correlation_moments(0.3, 9.0, 0, -1e-3).mean_artanh) < 3.5 * weak.std() / 20_000**0.5 + 0.01
+    )
+    assert bool(np.isfinite(sample_one_input(1.0, -10, [50, 90.0], 4, step=0.01).values).all())
+    assert mean_field_flow(1.0, 1.0, [1, 700, 800]).tolist() == [1.0, 1.0, 1.0]
+    assert correlation_flow(0.3, [1, 1], 0, -1).tolist() == [correlation_flow(0.3, [1], 0, -1)[0]] * 2

@@ -145,7 +145,7 @@ def test_one_input_of_a_smooth_network_against_its_exact_solution() -> None:
 
 def test_explosion_is_said_and_never_nan() -> None:
     shaping = ShapedSmooth(silu)  # b = ¾
-    with pytest.warns(RuntimeWarning, match=r"of 2000 samples exceeded 1000 before T = 3"):
+    with pytest.warns(RuntimeWarning, match=r"of 2000 samples exceeded 2000 before T = 3"):
         V = sample_sde([[2.0]], 3.0, shaping, 2000, seed=0, at=[1.0, 3.0])
     assert not bool(torch.isnan(V).any())
     gone = torch.isinf(V[:, :, 0, 0]).double().mean(dim=0)
@@ -178,7 +178,7 @@ def test_samples_depend_on_the_seed_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"v0": [[1, 2], [2, 1]]}, r"v0: is not positive semidefinite \(smallest eigenvalue -1\)"),
+        ({"v0": [[1, 2], [2, 1]]}, r"v0: is not positive semidefinite \(smallest eigenvalue -1 of"),
         ({"v0": [[1, 0.5], [0.4, 1]]}, "v0: is not symmetric"),
         ({"v0": [[0.0]]}, "v0: a diagonal entry is not above 0"),
         ({"v0": [1.0, 2.0]}, r"v0: the shape \(2,\) is not allowed"),
@@ -218,3 +218,78 @@ def test_samples_that_cannot_be_compared() -> None:
         compare(torch.ones(3, 2, 2), torch.ones(3, 3, 3))
     with pytest.raises(InputError, match="fewer than two finite covariances"):
         compare(torch.full((3, 1, 1), math.inf), torch.ones(3, 1, 1))
+
+
+def test_shaped_relu_of_any_size_never_explodes() -> None:
+    """The equation is the same for V and for any multiple of it."""
+    small, large = (sample_sde(size * np.array(START), 1.0, ShapedReLU(0, -1), 500, seed=1) for size in (1.0, 2000.0))
+    torch.testing.assert_close(large / 2000.0, small, rtol=1e-9, atol=0.0)
+
+
+def test_three_inputs_of_very_different_sizes() -> None:
+    """The law of two of them does not depend on how small they are, nor on the third."""
+    scale = np.diag([1.0, 1.0, 1e-8])
+    V0 = scale @ np.array([[1, 0.1, 0.2], [0.1, 1, 0.3], [0.2, 0.3, 1]]) @ scale
+    three = sample_network(V0, 30, 30, ShapedReLU(0, -1), 4000, seed=1)[:, 1:, 1:]
+    two = sample_network(START, 30, 30, ShapedReLU(0, -1), 4000, seed=2)
+    unit = torch.tensor([1.0, 1e8], dtype=torch.float64)
+    found = compare(three * unit[:, None] * unit, two)
+    assert all(one.p_value > 1e-3 for one in found)
+
+
+def test_what_overflows_is_infinite_and_said() -> None:
+    cubic = ShapedSmooth(lambda x: x + x**3, 0.05)
+    for p in (2, 3):
+        with pytest.warns(RuntimeWarning, match="samples exceeded 1000"):
+            V = sample_sde(np.eye(p), 1.0, cubic, 50)
+        assert not bool(torch.isnan(V).any())
+        with pytest.warns(RuntimeWarning, match="networks overflowed"):
+            V = sample_network(np.eye(p), 50, 5, ShapedSmooth(torch.sinh), 8)
+        assert not bool(torch.isnan(V).any())
+
+
+def test_equal_inputs_stay_equal_with_the_corrections_for_a_width() -> None:
+    for shaping in (ShapedReLU(1, -1), ShapedSmooth(mixed)):
+        V = sample_sde(np.ones((2, 2)), 1.0, shaping, 50, width=50)
+        torch.testing.assert_close(V[:, 0, 0], V[:, 1, 1], rtol=1e-5, atol=0.0)
+
+
+def test_close_inputs_with_the_corrections_for_a_width() -> None:
+    """The variance of log V¹¹/V²² at ρ₀ = 0.99: networks against the equation, in their standard errors."""
+    start = [[1.0, 0.99], [0.99, 1.0]]
+
+    def ratio(V: torch.Tensor) -> tuple[float, float]:
+        squares = ((V[:, 0, 0] / V[:, 1, 1]).log() ** 2).numpy()
+        return float(squares.mean()), float(squares.std() / len(squares) ** 0.5)
+
+    networks, error = ratio(sample_network(start, 50, 50, ShapedReLU(1, -1), 8000, seed=1))
+    equation, other = ratio(sample_sde(start, 1.0, ShapedReLU(1, -1), 8000, seed=2, width=50))
+    assert abs(networks - equation) < 3 * math.hypot(error, other) + 0.1 * networks  # 5/n of the next order
+
+
+@pytest.mark.parametrize(
+    ("rho", "time", "c"), [(-0.999, 1.0, (1, -1)), (-0.95, 0.2, (1, -1)), (-0.9, 0.2, (2, -2)), (-0.5, 0.2, (4, -4))]
+)
+def test_correlations_that_start_near_minus_one_or_move_fast(rho: float, time: float, c: tuple[int, int]) -> None:
+    found = sample_correlation(rho, time, *c, 20_000, seed=1).numpy()
+    law = correlation_moments(rho, time, *c)
+    assert abs(found.mean() - law.mean) < 3.5 * found.std() / 20_000**0.5 + 0.002
+    assert kstest(found, law.cdf).statistic < 1.63 / 20_000**0.5 + 0.003
+
+
+@pytest.mark.parametrize("shaping", [None, "relu", torch.relu, ShapedReLU])
+def test_what_is_no_shaping(shaping: object) -> None:
+    for sampler in (sample_network, sample_real_network):
+        with pytest.raises(InputError, match=r"shaping: .* give ShapedReLU"):
+            sampler(START, 2, 3, shaping, 2)
+    with pytest.raises(InputError, match=r"shaping: .* give ShapedReLU"):
+        sample_sde(START, 1.0, shaping, 2)
+
+
+def test_gram_matrices_in_single_precision() -> None:
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    assert sample_network(x @ x.T / 2, 3, 10, ShapedReLU(0, -1), 3).shape == (3, 4, 4)
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        sample_network([[1e8, 1.5], [1.5, 1e-8]], 1, 10, ShapedReLU(0, 0), 3)
+    with pytest.raises(InputError, match="the derivatives from the left and the right"):
+        ShapedSmooth(torch.nn.functional.elu)

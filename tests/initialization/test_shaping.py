@@ -146,7 +146,7 @@ def test_the_angle_defect_keeps_its_digits() -> None:
         (lambda: ShapedSmooth("sigmoid"), r"phi: φ\(0\) = 0\.5 is not allowed"),
         (lambda: ShapedSmooth("erf"), r"phi: φ′\(0\) = 1\.128 is not allowed"),
         (lambda: ShapedSmooth("tanh", 0.0), r"a: 0\.0 is not allowed"),
-        (lambda: ShapedReLU(10, -10).drift_map(V, 0.5), r"step: 0\.5 is not allowed; give at most 0\.01"),
+        (lambda: ShapedReLU(10, -10).drift_map(V, 0.5), r"step: a drift of 0\.5 is not allowed; give at most 0\.01"),
         (lambda: ShapedReLU(-2, -2).normaliser(4), "width: 4 is not allowed; both slopes are zero"),
     ],
 )

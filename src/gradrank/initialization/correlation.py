@@ -19,6 +19,7 @@ from gradrank.initialization.shaping import ShapedReLU, angle_defect
 
 SPACING = 0.01  # of the grid in y = artanh ρ; the moments are extrapolated from this and half of it
 STEPS_PER_UNIT = 400  # of time, of its square root beyond one
+STIFF = 0.004  # largest w of half a step of the sampler
 DAMPED = 4  # first steps, which are implicit: the start is a point mass
 
 
@@ -41,8 +42,9 @@ class CorrelationLaw:
 
 def drift_of_artanh(y: np.ndarray, strength: float) -> np.ndarray:
     """Return A(sin θ − θ cos θ)/sin² θ + ½ tanh y with θ = 2 arctan e^(−y) and A = (c₊ − c₋)²/2π: dy = drift dt + dB."""
-    theta = 2 * np.arctan(np.exp(-y))
-    sine = 1 / np.cosh(y)
+    bounded = np.clip(y, -300.0, 300.0)  # beyond, the first term has its limit; cosh would overflow
+    theta = 2 * np.arctan(np.exp(-bounded))
+    sine = 1 / np.cosh(bounded)
     defect = angle_defect(torch.from_numpy(np.atleast_1d(theta))).numpy()
     return np.asarray(strength / (2 * math.pi) * defect / sine**2 + 0.5 * np.tanh(y))
 
@@ -73,8 +75,10 @@ def correlation_moments(
     """
     shaping, T = ShapedReLU(c_plus, c_minus), above_zero("time", time)
     y0 = math.atanh(_correlation(rho0))
+    if width is not None:
+        whole("width", width, 1)
     strength = shaping.strength(width)
-    spacing = SPACING * max(1.0, math.sqrt(T))
+    spacing = SPACING * max(math.sqrt(T), 1e-3)
     coarse, fine = (_solve(y0, T, strength, spacing / refined, refined) for refined in (1, 2))
     y, mass = fine
     moments = [[float(m @ f(x)) for f in (np.tanh, lambda x: np.tanh(x) ** 2, lambda x: x)] for x, m in (coarse, fine)]
@@ -92,8 +96,10 @@ def _correlation(rho: float) -> float:
 def _solve(y0: float, T: float, strength: float, h: float, refined: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the grid and the probability of each of its cells at time T."""
     reach = 8 * math.sqrt(T) + 0.5 * T + 1.0
-    below = min(y0, 0.0) - reach if strength == 0 else max(min(y0, 0.0) - reach, min(y0, 0.0) - 7.0)
-    above = max(y0, 0.0) + reach + strength * T
+    # Far below zero the drift is (c₊ − c₋)² e^(−2y)/8: beyond 7 + ½ log of its inverse strength nothing gets.
+    depth = reach if strength == 0 else min(reach, 7.0 + max(0.0, -0.5 * math.log(strength)))
+    below = min(y0, 0.0) - depth
+    above = max(y0, 0.0) + reach + math.log1p(strength * T)
     y = y0 + h * np.arange(math.floor((below - y0) / h), math.ceil((above - y0) / h) + 1)
     midpoints = (y[:-1] + y[1:]) / 2
     peclet = 2 * h * drift_of_artanh(midpoints, strength)
@@ -147,19 +153,18 @@ def correlation_flow(rho0: float, times: Sequence[float], c_plus: float, c_minus
         defect = angle_defect(torch.from_numpy(theta)).numpy()
         return np.asarray(-strength / (2 * math.pi) * defect / np.sin(theta))
 
-    order = np.argsort(grid)
-    found = solve_ivp(
-        slope, (0.0, max(float(grid.max()), 1e-12)), [theta0], "DOP853", grid[order], rtol=1e-12, atol=1e-14
-    )
-    result = np.empty(grid.size)
-    result[order] = np.cos(found.y[0])
-    return result
+    asked, place = np.unique(grid, return_inverse=True)
+    found = solve_ivp(slope, (0.0, max(float(asked[-1]), 1e-12)), [theta0], "DOP853", asked, rtol=1e-12, atol=1e-14)
+    return np.asarray(np.cos(found.y[0])[place])
 
 
 def sample_correlation(
     rho0: float, time: float, c_plus: float, c_minus: float, samples: int, seed: int = 0, *, step: float = 0.02
 ) -> torch.Tensor:
-    """Draw ρ_T by Euler steps in artanh ρ, shape (samples,): the noise is additive there, and ±1 cannot be crossed.
+    """Draw ρ_T, shape (samples,): half a step of the drift ν(ρ), the noise and the drift ½tanh y in y = artanh ρ, half a step of ν.
+
+    The noise is additive in y, and ±1 cannot be crossed. The step of ν is that of a layer's kernel, which stays in [−1, 1];
+    steps are shortened for steep slopes.
 
     Raises
     ------
@@ -167,11 +172,23 @@ def sample_correlation(
         If a value is not usable.
     """
     shaping, T, dt = ShapedReLU(c_plus, c_minus), above_zero("time", time), above_zero("step", step)
+    strength = shaping.strength()
     rng = stream(whole("seed", seed, 0), "initialization.correlation")
     y = np.full(whole("samples", samples, 1), math.atanh(_correlation(rho0)))
-    steps = math.ceil(T / dt)
+    steps = math.ceil(T / min(dt, 8 * STIFF / max(strength, 1e-300)))
+    h = T / steps
     for _ in range(steps):
-        # Far below zero the drift is stiff: it is bounded by what takes y to zero in one step.
-        move = np.minimum(drift_of_artanh(y, shaping.strength()) * (T / steps), np.maximum(-y, 0) + 1.0)
-        y = y + move + math.sqrt(T / steps) * rng.standard_normal(len(y))
+        y = _drifted(y, strength * h / 8)
+        y = y + 0.5 * np.tanh(y) * h + math.sqrt(h) * rng.standard_normal(len(y))
+        y = _drifted(y, strength * h / 8)
     return torch.from_numpy(np.tanh(y))
+
+
+def _drifted(y: np.ndarray, mixed: float) -> np.ndarray:
+    """Return artanh of (1 − w)ρ + w(2/π)(√(1 − ρ²) + ρ arcsin ρ), in 1 ± ρ: w = (c₊ − c₋)² t/4 is an Euler step of ρ′ = ν(ρ)."""
+    bounded = np.clip(y, -300.0, 300.0)
+    theta = 2 * np.arctan(np.exp(-bounded))
+    gain = mixed * (2 / math.pi) * angle_defect(torch.from_numpy(theta)).numpy()
+    above, below = 2 / (1 + np.exp(-2 * bounded)), 2 / (1 + np.exp(2 * bounded))
+    moved = 0.5 * (np.log(above + gain) - np.log(below - gain))
+    return np.asarray(np.where(np.abs(y) < 300.0, moved, y))

@@ -26,7 +26,7 @@ def features_at_depth(samples: int, d: int, depth: int, width: int, shaping: Sha
     rng = stream(whole("seed", seed, 0), "initialization.features")
     X = torch.from_numpy(rng.standard_normal((n, whole("d", d, 2))))
     V = X @ X.T / d
-    if depth > 0:
+    if whole("depth", depth, 0) > 0:
         V = sample_network(V, depth, width, shaping, 1, seed)[0]
     values, vectors = torch.linalg.eigh(V)
     root = vectors * values.clamp(min=0).sqrt()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from gradrank.foundation.devices import device_named
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
 from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.arguments import cholesky, covariance
-from gradrank.initialization.shaping import Shaping
+from gradrank.initialization.shaping import Shaping, shaped
 
 CHUNK = 1 << 20  # preactivations at a time: what bounds the memory, and stays in cache
 
@@ -60,7 +62,7 @@ def sample_network(
     InputError
         If V_0 is not positive semidefinite, a size is not usable, or a layer is not there.
     """
-    start, where = covariance(v0), device_named(device)
+    start, where, shaping = covariance(v0), device_named(device), shaped(shaping)
     depth, width, samples = whole("depth", depth, 1), whole("width", width, 1), whole("samples", samples, 1)
     wanted = _layers(layers, depth)
     p = len(start)
@@ -77,6 +79,14 @@ def sample_network(
         for layer in range(1, depth + 1):
             V = _layer(V, width, shaping, generator)
             _record(found[first : first + rows], V, wanted, layer)
+    bad = ~torch.isfinite(found).all(-1).all(-1).all(-1)
+    if bool(bad.any()):
+        found[bad] = torch.where(torch.isfinite(found[bad]).all(-1).all(-1)[..., None, None], found[bad], math.inf)
+        warnings.warn(
+            f"{int(bad.sum())} of {samples} networks overflowed and are returned as infinity",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return found[:, 0] if layers is None else found
 
 
@@ -102,6 +112,8 @@ def _record(found: torch.Tensor, V: torch.Tensor, wanted: Sequence[int], layer: 
 def _layers(layers: Sequence[int] | None, depth: int) -> list[int]:
     if layers is None:
         return [depth]
+    if not isinstance(layers, Sequence) or isinstance(layers, str):
+        raise unusable("layers", layers, "give a list of layers")
     found = [whole("layers", layer, 0) for layer in layers]
     if not found or max(found) > depth:
         raise InputError(f"layers: {list(layers)} is not allowed; give numbers from 0 to depth = {depth}")

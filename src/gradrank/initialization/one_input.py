@@ -40,7 +40,10 @@ def mean_field_flow(v0: float, b: float, times: Sequence[float]) -> np.ndarray:
         If a value is not usable.
     """
     b, v0, t = finite("b", b), above_zero("v0", v0), finite_times(times)
-    below = v0 + (1 - v0) * np.exp(b * t)
+    if v0 == 1:
+        return np.ones(len(t))
+    with np.errstate(over="ignore"):
+        below = v0 + (1 - v0) * np.exp(b * t)
     return np.where(below > 0, v0 / np.where(below > 0, below, 1.0), math.inf)
 
 
@@ -71,19 +74,19 @@ def sample_one_input(
     b, v0, dt = finite("b", b), above_zero("v0", v0), above_zero("step", step)
     wanted = increasing_times(times)
     rng = stream(whole("seed", seed, 0), "initialization.one_input")
-    log_g = np.zeros(whole("samples", samples, 1))
-    left = np.full(len(log_g), 1 / v0)  # 1/V_0 − b∫G
-    exploded = np.full(len(log_g), math.inf)
-    values, now = np.empty((len(log_g), wanted.size)), 0.0
+    inverse = np.full(whole("samples", samples, 1), 1 / v0)  # 1/V, of which every step is a start anew
+    exploded = np.full(len(inverse), math.inf)
+    values, now = np.empty((len(inverse), wanted.size)), 0.0
     for place, then in enumerate(wanted):
         steps = math.ceil((then - now) / dt - 1e-9)
         for k in range(steps):
             h = (then - now) / steps
-            before = np.exp(log_g)
-            log_g = log_g + math.sqrt(2 * h) * rng.standard_normal(len(log_g)) - (b + 1) * h
-            left = left - b * h * (before + np.exp(log_g)) / 2
+            g = np.exp(math.sqrt(2 * h) * rng.standard_normal(len(inverse)) - (b + 1) * h)
+            left = inverse - b * h * (1 + g) / 2
             exploded = np.where((left <= 0) & np.isinf(exploded), now + (k + 1) * h, exploded)
-        values[:, place] = np.where(np.isinf(exploded), np.exp(log_g) / np.where(left > 0, left, 1.0), math.inf)
+            with np.errstate(over="ignore"):
+                inverse = np.where(left > 0, left, 1.0) / g
+        values[:, place] = np.where(np.isinf(exploded), 1 / inverse, math.inf)
         now = float(then)
     return OneInput(values, exploded)
 

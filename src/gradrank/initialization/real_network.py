@@ -9,7 +9,7 @@ import torch
 from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.arguments import cholesky, covariance
-from gradrank.initialization.shaping import Shaping
+from gradrank.initialization.shaping import Shaping, shaped
 
 
 class ShapedNetwork(torch.nn.Module):
@@ -45,7 +45,7 @@ def sample_real_network(v0: Any, depth: int, width: int, shaping: Shaping, sampl
     InputError
         As `sample_network`.
     """
-    start = covariance(v0)
+    start, shaping = covariance(v0), shaped(shaping)
     p = len(start)
     x = cholesky(start) * p**0.5  # p inputs of dimension p with the Gram matrix p V_0
     generator = torch.Generator().manual_seed(

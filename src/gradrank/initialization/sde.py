@@ -7,16 +7,19 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.devices import device_named
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.memory import require_memory
 from gradrank.foundation.numbers import above_zero, whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.arguments import cholesky, covariance
-from gradrank.initialization.shaping import Shaping
+from gradrank.initialization.shaping import ShapedReLU, Shaping, shaped
 
+OVERFLOW = 1e120  # of V, whose powers are taken
 CHUNK = 1 << 18  # entries of V at a time
 
 
@@ -30,7 +33,7 @@ def sample_sde(
     step: float = 0.01,
     at: Sequence[float] | None = None,
     width: int | None = None,
-    cap: float = 1e3,
+    cap: float | None = None,
     device: str = "cpu",
 ) -> torch.Tensor:
     """Draw V_T of dV = b(V) dt + Σ(V)^½ dB with Σ^{αβ,γδ} = V^{αγ}V^{βδ} + V^{αδ}V^{βγ} (Li, Nica and Roy 2022, arXiv:2206.02768).
@@ -42,7 +45,7 @@ def sample_sde(
 
     Where b of the diagonal's drift is positive (`ShapedSmooth.growth`), V can explode in finite time: a sample
     whose largest diagonal entry exceeds ``cap`` stops there, comes back as infinity in all entries, and a
-    RuntimeWarning says how many did.
+    RuntimeWarning says how many did. Elsewhere V may be of any size that a float holds.
 
     Parameters
     ----------
@@ -60,9 +63,11 @@ def sample_sde(
         Times at which V is returned, in increasing order, up to T; T alone unless given.
     width
         Corrections for networks of that width: `ShapedReLU` takes (c₊ − c₋)² times c, which removes a bias of order n^(−½);
-        the diagonal gets the variance of a layer of finite width (`Shaping.excess`) where that is larger, of order 1/n.
+        the diagonal gets the covariance of a layer of finite width (`Shaping.excess`) where its variance is larger, of
+        order 1/n.
     cap
-        Diagonal entry at which a sample counts as exploded.
+        Diagonal entry at which a sample counts as exploded, where it can: where the drift's b is above 0. 1000 times the
+        largest entry of V_0's diagonal, or 1000, unless given.
     device
         "cpu" or "cuda".
 
@@ -76,12 +81,18 @@ def sample_sde(
     InputError
         If a value is not usable, or the step is too large for the drift map.
     """
-    start, where = covariance(v0), device_named(device)
+    start, where, shaping = covariance(v0), device_named(device), shaped(shaping)
     T, dt, samples = above_zero("time", time), above_zero("step", step), whole("samples", samples, 1)
     if width is not None:
         whole("width", width, 1)
-    if not float(torch.diagonal(start).max()) < cap:
+    highest = float(torch.diagonal(start).max())
+    limit = 1e3 * max(1.0, highest) if cap is None else above_zero("cap", cap)
+    if not highest < limit:
         raise InputError(f"cap: {cap} is not allowed; give a number above the diagonal of v0")
+    if shaping.growth <= 0:
+        limit = OVERFLOW
+    if isinstance(shaping, ShapedReLU) and shaping.strength(width) * dt > 8:
+        raise unusable("step", step, f"give at most {8 / shaping.strength(width):.3g} for these slopes")
     times = _times(at, T)
     p = len(start)
     require_memory("samples", 8.0 * samples * len(times) * p * p, "give fewer samples or times")
@@ -96,7 +107,7 @@ def sample_sde(
             steps = max(1, math.ceil((then - now) / dt - 1e-9)) if then > now else 0
             for _ in range(steps):
                 V = _step(V, (then - now) / steps, shaping, width, generator)
-                over = ~(torch.diagonal(V, dim1=-2, dim2=-1).amax(dim=-1) <= cap)  # NaN is over as well
+                over = ~(torch.diagonal(V, dim1=-2, dim2=-1).amax(dim=-1) <= limit)  # NaN is over as well
                 gone |= over
                 V[over] = start.to(where)  # goes on as anything that is finite; what is returned is infinity
             found[first : first + len(V), place] = torch.where(gone[:, None, None], math.inf, V)
@@ -104,7 +115,7 @@ def sample_sde(
         exploded += int(gone.sum())
     if exploded:
         warnings.warn(
-            f"{exploded} of {samples} samples exceeded {cap:g} before T = {T:g} and are returned as infinity",
+            f"{exploded} of {samples} samples exceeded {limit:g} before T = {T:g} and are returned as infinity",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -122,13 +133,17 @@ def _step(V: torch.Tensor, dt: float, shaping: Shaping, width: int | None, gener
 
 
 def _widened(V: torch.Tensor, excess: torch.Tensor, dt: float, generator: torch.Generator) -> torch.Tensor:
-    """Return EVE, E diagonal, which adds the excess to the variance of log V^{αα} and keeps E V, where it is positive.
+    """Return EVE, E diagonal, which adds the excess to the covariance of the log V^{αα} and keeps E V^{αα}, where it is positive.
 
-    A negative excess is left out: noise cannot be taken away, and its drift alone would make things worse.
+    A negative variance is left out: noise cannot be taken away, and its drift alone would make things worse.
     """
-    g = torch.randn(excess.shape, dtype=torch.float64, generator=generator).to(V.device)
-    more = excess.clamp(min=0) * dt
-    E = torch.exp(more.sqrt() * g / 2 - more / 4)
+    g = torch.randn(excess.shape[:-1], dtype=torch.float64, generator=generator).to(V.device)
+    more = torch.diagonal(excess, dim1=-2, dim2=-1).clamp(min=0) * dt
+    root = more.sqrt()
+    bound = root[..., :, None] * root[..., None, :]
+    joint = torch.diagonal_scatter((excess * dt).clamp(min=-bound, max=bound), more, dim1=-2, dim2=-1)
+    noise = (cholesky(joint) @ g[..., None])[..., 0]
+    E = torch.exp(noise / 2 - more / 4)
     return V * E[..., :, None] * E[..., None, :]
 
 
@@ -159,7 +174,7 @@ def _exponential(V: torch.Tensor, dt: float, generator: torch.Generator) -> torc
 def _times(at: Sequence[float] | None, T: float) -> list[float]:
     if at is None:
         return [T]
-    found = [float(t) for t in at]
-    if not found or any(not 0 <= t <= T for t in found) or sorted(found) != found:
-        raise InputError(f"at: {list(at)} is not allowed; give increasing times from 0 to {T:g}")
-    return found
+    found = np.atleast_1d(real_array("at", at, f"increasing times from 0 to {T:g}"))
+    if found.ndim != 1 or not found.size or found[0] < 0 or found[-1] > T or bool((np.diff(found) < 0).any()):
+        raise unusable("at", at, f"give increasing times from 0 to {T:g}")
+    return [float(t) for t in found]

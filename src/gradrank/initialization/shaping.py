@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.expectations import gaussian_expectation
 from gradrank.foundation.numbers import above_zero, finite
 from gradrank.problem.activations import Activation, activation
@@ -33,11 +33,20 @@ class Shaping(Protocol):
         """Return V after a step of the drift alone, positive semidefinite for every step."""
 
     def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
-        """Return n Var(V′^{αα}/V^{αα}) − 2 of one layer to first order in 1/n, shape (…, p): zero in the limit."""
+        """Return n Cov(V′^{αα}/V^{αα}, V′^{ββ}/V^{ββ}) − 2ρ² of one layer to first order in 1/n, (…, p, p): zero in the limit."""
 
     @property
     def growth(self) -> float:
         """The b of the diagonal's drift bV(V − 1); 0 where it has none."""
+
+
+def shaped(shaping: Any) -> Any:
+    """Return what has all that the samplers need, or raise an `InputError`."""
+    if isinstance(shaping, type) or not all(
+        hasattr(shaping, name) for name in ("normaliser", "apply_", "drift_map", "excess")
+    ):
+        raise unusable("shaping", shaping, "give ShapedReLU(c_plus, c_minus) or ShapedSmooth(phi, a)")
+    return shaping
 
 
 def angle_defect(theta: torch.Tensor) -> torch.Tensor:
@@ -93,10 +102,15 @@ class ShapedReLU:
         return torch.where(z > 0, plus * z, minus * z)
 
     def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
-        """Return 3r² with r = (s₊² − s₋²)/(s₊² + s₋²), shape (…, p): a layer's relative variance is (2 + 3r²)/n, exactly."""
+        """Return r²E[sgn(z z′) z²z′²] = r²(2/π)[(1 + 2ρ²) arcsin ρ + 3ρ√(1 − ρ²)], r = (s₊² − s₋²)/(s₊² + s₋²), (…, p, p).
+
+        3r² on the diagonal: a layer's relative variance is (2 + 3r²)/n, exactly. Derived for this project.
+        """
         plus, minus = self.slopes(width)
         r = (plus**2 - minus**2) / (plus**2 + minus**2)
-        return torch.full_like(torch.diagonal(V, dim1=-2, dim2=-1), 3 * r * r)
+        rho, _ = correlation(V)
+        signed = (1 + 2 * rho**2) * torch.arcsin(rho) + 3 * rho * (1 - rho**2).clamp(min=0).sqrt()
+        return r * r * (2 / math.pi) * signed
 
     def kernel(self, rho: torch.Tensor, width: int) -> torch.Tensor:
         """Return c E[φ_s(g₁)φ_s(g₂)] for standard Gaussians of correlation ρ."""
@@ -118,7 +132,7 @@ class ShapedReLU:
         mixed = self.strength(width) * step / 4
         if mixed > 1:
             raise InputError(
-                f"step: {step:.3g} is not allowed; give at most {4 / self.strength(width):.3g} for these slopes"
+                f"step: a drift of {step:.3g} is not allowed; give at most {4 / self.strength(width):.3g} for these slopes"
             )
         if mixed == 0:
             return V
@@ -177,6 +191,12 @@ class ShapedSmooth:
             found.append(float(y.detach()))
         if not all(math.isfinite(value) for value in found):
             raise InputError("phi: a derivative at 0 is not finite; give a function that is smooth there")
+        beside = self.function.derivative(torch.tensor([-2e-4, -1e-4, 1e-4, 2e-4], dtype=torch.float64)) - found[1]
+        left, right = (float(beside[1] - beside[0]), float(beside[3] - beside[2]))
+        if abs(right - left) > 1e-6 + 0.1 * (abs(right) + abs(left)):  # times 1e4: φ″ from either side
+            raise InputError(
+                "phi: the derivatives from the left and the right of 0 differ; give a function that is smooth there"
+            )
         return found[0], found[1], found[2], found[3]
 
     @property
@@ -204,8 +224,15 @@ class ShapedSmooth:
         return self.function.value(z / s) * s
 
     def excess(self, V: torch.Tensor, width: int) -> torch.Tensor:
-        """Return (18φ″² + 4φ‴)V^{αα}/(a²n), shape (…, p), from the fourth moment of φ_s to order 1/n."""
-        return (18 * self.second**2 + 4 * self.third) / (self.a**2 * width) * torch.diagonal(V, dim1=-2, dim2=-1)
+        """Return [φ″²(9 + 6ρ²)V^{αβ} + (3φ″²/2 + 2φ‴)ρ²(V^{αα} + V^{ββ})]/(a²n), from moments of φ_s to order 1/n, (…, p, p).
+
+        (18φ″² + 4φ‴)V/(a²n) on the diagonal. Derived for this project.
+        """
+        rho, _ = correlation(V)
+        v = torch.diagonal(V, dim1=-2, dim2=-1)
+        odd = self.second**2 * (9 + 6 * rho**2) * V
+        even = (1.5 * self.second**2 + 2 * self.third) * rho**2 * (v[..., :, None] + v[..., None, :])
+        return (odd + even) / (self.a**2 * width)
 
     def drift(self, V: torch.Tensor, _width: int | None = None) -> torch.Tensor:
         """Return (φ″²/4a²)(V^{αα}V^{ββ} + V^{αβ}(2V^{αβ} − 3)) + (φ‴/2a²)V^{αβ}(V^{αα} + V^{ββ} − 2).

@@ -23,7 +23,7 @@ from gradrank.flow import (
 )
 from gradrank.flow.symmetric.linear_predictor import mobility
 from gradrank.flow.symmetric.particles import PopulationRisk
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import ConvergenceError, InputError
 
 W_STAR, C, S0 = [1.0, -0.5, 0.8], np.diag([2.0, 1.0, 0.5]), 4 / 3
 SHIFT = np.roll(np.eye(5), 1, axis=0)
@@ -186,5 +186,37 @@ def test_the_symmetry_error_of_free_neurons_falls_with_their_number() -> None:
     ],
 )
 def test_what_is_refused(call: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_samples_end_and_repeated_times_are_allowed() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    flow = particle_flow(SampleRisk(X, X[:, 0] ** 2), 20, [0.0, 0.5, 0.5], d=3)
+    assert flow.loss[1] < flow.loss[0]
+    assert flow.loss[1] == flow.loss[2]
+    with pytest.raises(ConvergenceError, match=r"30000 evaluations reach t = .* give a tolerance above"):
+        particle_flow(SampleRisk(X, X[:, 0] ** 2), 20, [0.5], d=3, tolerance=1e-9)
+    assert linear_predictor_flow([1, 0], np.eye(2), 1.0, [1, 0, 1])[1].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SampleRisk(np.full((3, 5), math.nan), np.ones(3)), "X: an entry is NaN"),
+        (lambda: SampleRisk(np.ones((3, 5)), np.ones(2)), r"y: shape \(2,\) for samples"),
+        (lambda: particle_flow(NormTarget(1), 5, [1.0], d=3, tolerance=math.nan), "tolerance: nan is not allowed"),
+        (lambda: particle_flow(None, 5, [1.0], d=3), "target: None is not allowed"),
+        (lambda: particle_flow(LinearTarget([1.0, 0]), 5, [1.0], d=3), "target: does not fit neurons of dimension 3"),
+        (lambda: particle_flow(NormTarget(1), Particles(np.ones(2), np.ones((3, 2))), [1.0]), "particles: shapes"),
+        (lambda: initial_particles(4, 5, group=[(1, np.eye(5)), (1, SHIFT)]), "group: is not closed under products"),
+        (lambda: initial_particles(4, 5, group=[(2.0, np.eye(5))]), "group: .* give signs of 1"),
+        (lambda: initial_particles(4, 5, seed=None), "seed: None is not allowed"),
+        (lambda: check_symmetry(SUM, 1.000004 * np.eye(5), 5), "T: shape .* not orthogonal"),
+        (lambda: check_symmetry(SUM, np.eye(5), 5, math.nan), "sign: nan is not allowed"),
+        (lambda: CorrelatedRisk(SUM, -np.eye(5)), "covariance: is not positive semidefinite"),
+    ],
+)
+def test_what_would_fail_later_is_refused_now(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()

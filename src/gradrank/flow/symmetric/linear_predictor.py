@@ -101,7 +101,9 @@ def excess_risk(w: np.ndarray, w_star: Any, covariance: Any) -> np.ndarray:
 
 def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.ndarray, float]:
     w, C = vector("w_star", w_star), real_array("covariance", covariance, "a covariance matrix")
-    if C.shape != (len(w), len(w)) or not np.allclose(C, C.T, atol=1e-12 * max(1.0, float(np.abs(C).max(initial=0)))):
+    if C.shape != (len(w), len(w)) or not np.allclose(
+        C, C.T, rtol=0, atol=1e-12 * max(1.0, float(np.abs(C).max(initial=0)))
+    ):
         raise InputError(
             f"covariance: shape {C.shape} is not allowed or it is not symmetric; give ({len(w)}, {len(w)})"
         )

@@ -12,6 +12,7 @@ from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.kernels import TINY, sphere_nodes
 from gradrank.flow.symmetric.particles import initial_particles
 from gradrank.flow.symmetric.targets import ProjectedTarget
+from gradrank.foundation.errors import unusable
 from gradrank.foundation.numbers import increasing_times, whole
 
 NODES = 16  # of the average over directions across H: six digits
@@ -95,6 +96,8 @@ def low_dimensional_flow(
     ConvergenceError
         If the integrator cannot keep the tolerance.
     """
+    if not isinstance(target, ProjectedTarget):
+        raise unusable("target", target, "give a ProjectedTarget")
     p = target.p
     across = whole("d", d, p + 1) - p
     grid = increasing_times(times)

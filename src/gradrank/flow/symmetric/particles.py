@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.numbers import above_zero, increasing_times, whole
 from gradrank.foundation.random import stream, unit_rows
+
+EXACT, ON_SAMPLES = 1e-8, 1e-4  # tolerances
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,14 @@ class SampleRisk:
     X: np.ndarray
     y: np.ndarray
 
+    def __post_init__(self) -> None:
+        X = real_array("X", self.X, "samples (n, d)")
+        y = real_array("y", self.y, "labels (n,)")
+        if X.ndim != 2 or y.shape != X.shape[:1] or not len(X):
+            raise InputError(f"y: shape {y.shape} for samples of shape {X.shape} is not allowed; give (n,) and (n, d)")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+
     def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
         """Return the velocities of a and B."""
         H = self.X @ state.B.T
@@ -90,7 +101,16 @@ class CorrelatedRisk:
 
     def __init__(self, target: Target, covariance: np.ndarray) -> None:
         self.white = PopulationRisk(target)
-        values, vectors = np.linalg.eigh(covariance)
+        C = real_array("covariance", covariance, "a covariance matrix (d, d)")
+        if (
+            C.ndim != 2
+            or C.shape[0] != C.shape[1]
+            or not np.allclose(C, C.T, rtol=0, atol=1e-12 * np.abs(C).max(initial=0))
+        ):
+            raise InputError(f"covariance: shape {C.shape} is not allowed or it is not symmetric; give (d, d)")
+        values, vectors = np.linalg.eigh(C)
+        if values[0] < -1e-12 * abs(values[-1]):
+            raise InputError("covariance: is not positive semidefinite; give a covariance matrix")
         self.root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 
     def velocity(self, state: Particles) -> tuple[np.ndarray, np.ndarray]:
@@ -134,6 +154,8 @@ def initial_particles(
         If m is no multiple of the group's order, or a T is not orthogonal.
     """
     m, d, sigma = whole("m", m, 1), whole("d", d, 1), above_zero("sigma", sigma)
+    _check_group(group, d)
+    whole("seed", seed, 0)
     order = max(1, len(group))
     if m % order:
         raise unusable("m", m, f"give a multiple of the group's order {order}")
@@ -146,10 +168,22 @@ def initial_particles(
     return Particles(np.concatenate([copy.a for copy in copies]), np.concatenate([copy.B for copy in copies]))
 
 
+def _check_group(group: Sequence[tuple[float, np.ndarray]], d: int) -> None:
+    """Check that pairs (sign, T) with signs ±1 are closed under products: then they are a group."""
+    members = [(sign, orthogonal(T, d)) for sign, T in group]
+    if any(sign not in (1, -1) for sign, _ in members):
+        raise unusable("group", [sign for sign, _ in members], "give signs of 1 and −1")
+    for (s, T), (r, U) in itertools.product(members, repeat=2):
+        if not any(v == s * r and np.allclose(V, T @ U, rtol=0, atol=1e-9) for v, V in members):
+            raise InputError(
+                "group: is not closed under products; give all elements of a finite group, the identity among them"
+            )
+
+
 def orthogonal(T: Any, d: int) -> np.ndarray:
     """Return an orthogonal matrix of shape (d, d), or raise an `InputError`."""
     array = real_array("T", T, f"an orthogonal ({d}, {d}) matrix")
-    if array.shape != (d, d) or not np.allclose(array @ array.T, np.eye(d), atol=1e-12):
+    if array.shape != (d, d) or not np.allclose(array @ array.T, np.eye(d), rtol=0, atol=1e-12):
         raise InputError(
             f"T: shape {array.shape} is not allowed or it is not orthogonal; give an orthogonal ({d}, {d}) matrix"
         )
@@ -164,7 +198,7 @@ def particle_flow(
     d: int | None = None,
     sigma: float = 1.0,
     seed: int = 0,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
 ) -> ParticleFlow:
     """Integrate a′ = E[R relu(⟨b, x⟩)], b′ = aE[R 1(⟨b, x⟩ > 0)x], R = f* − f, for x ~ N(0, I) or on samples.
 
@@ -180,24 +214,38 @@ def particle_flow(
     times
         Increasing times of at least 0.
     tolerance
-        Relative tolerance of a step; the absolute one is a hundredth of it.
+        Relative tolerance of a step; the absolute one is a hundredth of it. 1e-8 unless given; for samples 1e-4, since their
+        velocity jumps wherever a neuron passes a sample.
 
     Raises
     ------
     InputError
         If a value is not usable.
     ConvergenceError
-        If the integrator cannot keep the tolerance.
+        If the integrator cannot keep the tolerance, or takes more than 30,000 evaluations for it.
     """
     grid = increasing_times(times)
+    if not hasattr(target, "velocity") and not hasattr(target, "field"):
+        raise unusable("target", target, "give a target such as LinearTarget, or a risk such as SampleRisk")
     if isinstance(particles, Particles):
-        start = particles
+        a, B = real_array("particles.a", particles.a, "(m,)"), real_array("particles.B", particles.B, "(m, d)")
+        if B.ndim != 2 or a.shape != B.shape[:1] or not len(a):
+            raise InputError(f"particles: shapes {a.shape} and {B.shape} are not allowed; give (m,) and (m, d)")
+        start = Particles(a, B)
     elif d is None:
         raise InputError("d: is missing; give the input dimension together with the number of particles")
     else:
         start = initial_particles(particles, d, sigma, seed)
-    risk: Risk = target if hasattr(target, "velocity") else PopulationRisk(target)  # type: ignore[assignment]
+    risk: Any = target if hasattr(target, "velocity") else PopulationRisk(cast(Target, target))
     m, shape = len(start.a), start.B.shape
+    try:
+        risk.velocity(start)
+    except (ValueError, IndexError) as error:
+        raise InputError(
+            f"target: does not fit neurons of dimension {shape[1]} ({' '.join(str(error).split())})"
+        ) from None
+    if tolerance is None:
+        tolerance = ON_SAMPLES if isinstance(risk, SampleRisk) else EXACT
 
     def unpacked(flat: np.ndarray) -> Particles:
         return Particles(flat[:m], flat[m:].reshape(shape))

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradrank.flow.symmetric.particles import ParticleFlow, orthogonal
 from gradrank.flow.symmetric.targets import Target
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import whole
 from gradrank.foundation.random import stream
 
 POINTS = 4000
@@ -34,10 +35,12 @@ def check_symmetry(target: Target, T: Any, d: int, sign: float = 1.0, *, seed: i
         If T is not orthogonal, or the target has no such symmetry; the message says by how much it fails.
     """
     matrix = orthogonal(T, d)
-    X = stream(seed, "symmetric.points").standard_normal((POINTS, d))
+    X = stream(whole("seed", seed, 0), "symmetric.points").standard_normal((POINTS, d))
     values = target.value(X)
     gap = np.abs(target.value(X @ matrix.T) - sign * values).max()
-    if gap > TOLERANCE * max(1e-300, np.abs(values).max()):
+    if sign not in (1, -1):
+        raise unusable("sign", sign, "give 1 or −1")
+    if not gap <= TOLERANCE * max(1e-300, np.abs(values).max()):
         word = "invariant" if sign > 0 else "odd"
         raise InputError(
             f"target: is not {word} under T: f*(Tx) and {sign:+g}·f*(x) differ by up to {gap:.3g}; give another map"
@@ -58,7 +61,7 @@ def symmetry_error(flow: ParticleFlow, T: Any, sign: float = 1.0, *, seed: int =
     """
     d = flow.states[0].B.shape[1]
     matrix = orthogonal(T, d)
-    X = stream(seed, "symmetric.points").standard_normal((POINTS, d))
+    X = stream(whole("seed", seed, 0), "symmetric.points").standard_normal((POINTS, d))
     gaps, sizes = [], []
     for state in flow.states:
         values = state.output(X)

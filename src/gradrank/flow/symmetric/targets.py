@@ -139,22 +139,25 @@ def norm_constant(p: int) -> float:
 class ProjectedTarget:
     """f*(x) = F(x_H), H the first p coordinates, for any function F of (k, p) arrays; p ≤ 3, by product quadrature.
 
-    The rule is the trapezoidal one on [−8, 8]^p: exponentially accurate for a smooth F, to about 1e-3 with the
-    usual 81 nodes for one with kinks.
+    The rule is the trapezoidal one on [−8, 8]^p, with 641 nodes for p = 1 and 81 a coordinate else, unless given. It is
+    exponentially accurate for a smooth F where q/‖p‖ is above its spacing, 0.025 or 0.2; for neurons closer to H, and
+    for an F with kinks, the field is right to about 1e-3 of its size.
     """
 
     function: Callable[[np.ndarray], np.ndarray]
     p: int
-    nodes: int = 81
+    nodes: int | None = None
 
     def __post_init__(self) -> None:
         if self.p not in (1, 2, 3):
             raise unusable("p", self.p, "give 1, 2 or 3")
+        if self.nodes is not None:
+            whole("nodes", self.nodes, 17)
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Nodes (k, p), weights (k,) and F at the nodes."""
-        line = np.linspace(-8.0, 8.0, self.nodes)
+        line = np.linspace(-8.0, 8.0, self.nodes or (641 if self.p == 1 else 81))
         weights = np.exp(-(line**2) / 2)
         weights = weights / weights.sum()
         grids = np.meshgrid(*[line] * self.p, indexing="ij")
