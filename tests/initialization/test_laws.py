@@ -141,6 +141,7 @@ def test_what_is_refused(call: object, message: str) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_laws_for_extreme_times() -> None:
     for arguments in ((0.3, 100, 1, -1), (0.3, 30, 3, -3), (0.3, 700, 0, 0)):
         law = correlation_moments(*arguments)

@@ -226,6 +226,7 @@ def test_shaped_relu_of_any_size_never_explodes() -> None:
     torch.testing.assert_close(large / 2000.0, small, rtol=1e-9, atol=0.0)
 
 
+@pytest.mark.slow
 def test_three_inputs_of_very_different_sizes() -> None:
     """The law of two of them does not depend on how small they are, nor on the third."""
     scale = np.diag([1.0, 1.0, 1e-8])
@@ -254,6 +255,7 @@ def test_equal_inputs_stay_equal_with_the_corrections_for_a_width() -> None:
         torch.testing.assert_close(V[:, 0, 0], V[:, 1, 1], rtol=1e-5, atol=0.0)
 
 
+@pytest.mark.slow
 def test_close_inputs_with_the_corrections_for_a_width() -> None:
     """The variance of log V¹¹/V²² at ρ₀ = 0.99: networks against the equation, in their standard errors."""
     start = [[1.0, 0.99], [0.99, 1.0]]

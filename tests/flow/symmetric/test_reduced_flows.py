@@ -101,6 +101,7 @@ def test_particles_tend_to_the_reduced_flow() -> None:
     assert slope == pytest.approx(-0.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_any_target_of_a_projection() -> None:
     """The reduced flow against particles in R^d for a smooth target: both have the same limit.
 
