@@ -219,7 +219,19 @@ def test_scale_does_not_matter() -> None:
         assert other.spike == pytest.approx(scale * fit.spike, rel=1e-9)
 
 
+def test_a_smallest_eigenvalue_negative_by_rounding() -> None:
+    """The smallest eigenvalue of a square matrix may be below the rounding of the largest, as it was in one of 200 draws."""
+    values = eigenvalues(np.random.default_rng(1), 100, power(100, 0.5), 0.75)
+    above, below = (fit_power_law(np.append(values[:-1], tiny * values[0]), 100, 100) for tiny in (1e-15, -1e-15))
+    assert below.alpha == pytest.approx(above.alpha, rel=1e-9)
+    assert below.spike == pytest.approx(above.spike, rel=1e-9)
+    with pytest.raises(InputError, match="eigenvalues"):
+        fit_power_law(np.append(values[:-1], -1e-9 * values[0]), 100, 100)
+    with pytest.raises(InputError, match="eigenvalues"):
+        fit_power_law(np.append(values[:-10], np.zeros(10)), 100, 100)
+
+
 def test_bad_input_is_named() -> None:
-    for values, n, d in (([1.0, 2.0], 5, 3), ([2.0, 1.0, 0.0], 5, 3), ([[2.0, 1.0]], 2, 2)):
+    for values, n, d in (([1.0, 2.0], 5, 3), ([2.0, 1.0, 0.0], 5, 3), ([[2.0, 1.0]], 2, 2), ([np.inf, 2.0, 1.0], 5, 3)):
         with pytest.raises(InputError, match="eigenvalues"):
             fit_power_law(np.array(values), n, d)

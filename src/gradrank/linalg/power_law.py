@@ -81,21 +81,30 @@ def fit_power_law(eigenvalues: Reals, rows: int, dimension: int) -> PowerLawFit:
     Parameters
     ----------
     eigenvalues
-        The min(n, d) largest eigenvalues of S, descending, positive; shape (k,).
+        The min(n, d) largest eigenvalues of S, descending, positive; shape (k,). The last twentieth may be zero, or negative
+        by rounding, max(n, d) ε λ₁, as a solver returns the smallest ones: they do not move the traces.
     rows, dimension
         n and d. The covariance is that of Gaussian rows.
 
     Raises
     ------
     InputError
-        If eigenvalues are missing, or one is not positive.
+        If eigenvalues are missing, not finite or not positive.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
-    if values.shape != (min(rows, dimension),) or len(values) < 2 or not bool((values > 0).all()):
+    if values.shape != (min(rows, dimension),) or len(values) < 2 or not _positive(values, max(rows, dimension)):
         raise unusable("eigenvalues", values.tolist()[-3:], "give all min(n, d) of them, positive and descending")
+    values = np.maximum(values, 0.0)
     unit = float(values[1:].mean())
     fit = _Fitter(values / unit, rows, dimension).best()
     return replace(fit, scale=fit.scale * unit, spike=fit.spike * unit, spike_error=fit.spike_error * unit)
+
+
+def _positive(values: Reals, size: int) -> bool:
+    """Tell whether eigenvalues are positive, but for rounding in the last twentieth."""
+    rounding = size * np.finfo(np.float64).eps * values[0]
+    certain = np.quantile(values[1:], 0.05, method="lower") > 0
+    return bool(certain and np.isfinite(values).all() and (values >= -rounding).all())
 
 
 class _Fitter:
