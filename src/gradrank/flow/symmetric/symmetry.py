@@ -34,12 +34,12 @@ def check_symmetry(target: Target, T: Any, d: int, sign: float = 1.0, *, seed: i
     InputError
         If T is not orthogonal, or the target has no such symmetry; the message says by how much it fails.
     """
+    if sign not in (1, -1):
+        raise unusable("sign", sign, "give 1 or −1")
     matrix = orthogonal(T, d)
     X = stream(whole("seed", seed, 0), "symmetric.points").standard_normal((POINTS, d))
     values = target.value(X)
     gap = np.abs(target.value(X @ matrix.T) - sign * values).max()
-    if sign not in (1, -1):
-        raise unusable("sign", sign, "give 1 or −1")
     if not gap <= TOLERANCE * max(1e-300, np.abs(values).max()):
         word = "invariant" if sign > 0 else "odd"
         raise InputError(
