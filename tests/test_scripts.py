@@ -81,6 +81,7 @@ def test_the_script_says_what_it_lacks(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_figure_8_on_a_users_embeddings(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)

@@ -138,6 +138,7 @@ def test_p_values_of_a_sampled_bulk(sampled: SampledBulk) -> None:
     assert (p[0], p[-1]) == (pytest.approx(1.0, abs=1e-3), pytest.approx(0.0, abs=1e-3))
 
 
+@pytest.mark.slow
 def test_the_level_of_an_edge_known_from_few_draws() -> None:
     """Tops of normal law, eight of them known: a ninth exceeds the 1 % point with 1 %, not the 2.3 % of a plugged-in law."""
     rng, found = np.random.default_rng(0), []

@@ -44,7 +44,7 @@ TABLE = {  # (d, p): loss, masses and alignments at t = 1, 2, 5, 10
 
 @pytest.mark.parametrize(
     "key",
-    [(2, 1), pytest.param((5, 2)), *(pytest.param(k, marks=pytest.mark.slow) for k in ((10, 5), (5, 1), (10, 2)))],
+    [(2, 1), *(pytest.param(k, marks=pytest.mark.slow) for k in ((5, 2), (10, 5), (5, 1), (10, 2)))],
 )
 def test_digits_of_the_norm_flow(key: tuple[int, int]) -> None:
     found = norm_target_flow(*key, [0.0, 1, 2, 5, 10])
@@ -135,7 +135,7 @@ def test_what_is_refused(call: object, message: str) -> None:
 def test_the_output_of_the_reduced_flow() -> None:
     """½E(f − f*)² from outputs at points against the loss of the spectrum."""
     found = norm_target_flow(4, 2, [0.0, 1.0, 3.0])
-    X = np.random.default_rng(1).standard_normal((100_000, 4))
+    X = np.random.default_rng(1).standard_normal((20_000, 4))
     np.testing.assert_allclose(found.output(X[:50], 0), 0, atol=1e-10)
     for index in (1, 2):
         squares = 0.5 * (found.output(X, index) - np.linalg.norm(X[:, :2], axis=1)) ** 2
