@@ -143,6 +143,9 @@ def test_a_cell_that_was_mended_has_no_error(tmp_path: Path) -> None:
         store.write(second, {"y": np.array(3.0)}, 0.1, "here")
         store.write(first, {"y": np.array(2.0)}, 0.1, "here")
         assert store.errors() == {}
+        store.write_error(second, "ValueError: not now", 0.1, "here")
+    with Store.open(path, one) as store:
+        store.write(second, {"y": np.array(3.0)}, 0.1, "here")
     assert xarray.open_zarr(path)["error"].values.ravel().tolist() == ["", ""]
 
 

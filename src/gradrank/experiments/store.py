@@ -51,6 +51,7 @@ class Store:
         self._group = group
         self._arrays: dict[str, Any] = {name: array for name, array in group.arrays() if name not in self.dimensions}
         self._unlock: Callable[[], object] = lambda: None
+        self._erring: set[tuple[int, ...]] = set()
 
     def __enter__(self) -> Store:
         return self
@@ -70,7 +71,8 @@ class Store:
             If the disk refuses, or another run is writing.
         """
         with _disk(path):
-            if is_new(path):
+            new = is_new(path)
+            if new:
                 _create(path, experiment)
             store = cls.existing(path)
             if store.specification != experiment.specification():
@@ -82,6 +84,8 @@ class Store:
             store._unlock = weakref.finalize(store, os.close, _lock(path))
             store._group.attrs["runs"] = json.dumps([*store.runs, provenance()])
             _consolidate(path)
+            if not new:
+                store._erring = store._with_an_error()
             return store
 
     @classmethod
@@ -167,6 +171,11 @@ class Store:
         failed = np.argwhere(self.state() == State.FAILED)
         return {tuple(map(int, index)): str(self._arrays["error"][tuple(index)]) for index in failed}
 
+    def _with_an_error(self) -> set[tuple[int, ...]]:
+        """Return the cells with a message, also of those that an earlier run could not finish."""
+        texts = np.asarray(self._arrays["error"][...])
+        return {tuple(map(int, index)) for index in np.argwhere(texts != "")}
+
     def write(self, cell: Cell, arrays: Mapping[str, np.ndarray], seconds: float, host: str) -> None:
         """Write a finished cell.
 
@@ -178,14 +187,16 @@ class Store:
         with _disk(self.path):
             for name, value in arrays.items():
                 self._arrays[name][cell.index] = value
-            if self._arrays["error"][cell.index] != "":  # of an earlier run
+            if cell.index in self._erring:
                 self._arrays["error"][cell.index] = ""
+                self._erring.remove(cell.index)
             self._finish(cell, State.DONE, seconds, host)
 
     def write_error(self, cell: Cell, message: str, seconds: float, host: str) -> None:
         """Keep the error of a cell that failed."""
         with _disk(self.path):
             self._arrays["error"][cell.index] = message
+            self._erring.add(cell.index)
             self._finish(cell, State.FAILED, seconds, host)
 
     def _finish(self, cell: Cell, state: State, seconds: float, host: str) -> None:
