@@ -10,6 +10,6 @@ def trivial(a: int, seed: int) -> dict[str, object]:
 def busy(a: int, seed: int) -> dict[str, object]:
     rng = np.random.default_rng((a, seed))
     matrix = rng.standard_normal((500, 500))
-    for _ in range(10):
+    for _ in range(20):
         values = np.linalg.svd(matrix, compute_uv=False)
     return {"y": float(values[0])}
