@@ -78,6 +78,7 @@ def draw(data: Data) -> dict[str, Plot]:
             for kind in KINDS
         ]
         series_panel(right, curves, "depth + 1", "norm over the remainder's", log_x=True, log_y=True)
+        right.set_ylim(bottom=right.get_ylim()[0] / 10)  # room for the legend
         return figure
 
     caption = "Features of random inputs at depth, and the first gradient on them; means and standard errors."

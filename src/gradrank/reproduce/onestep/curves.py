@@ -101,7 +101,7 @@ def draw(data: Data) -> dict[str, Plot]:
             mean, error = means(values.sel(step=step))
             axes.errorbar(x, mean, yerr=error, fmt=marker, color=grey, markersize=4, capsize=2, label=step)
             axes.plot(fine, curve(step), color=grey)
-        axes.axhline(bound(), linestyle=":", color="0.3", label="best linear model")
+        axes.axhline(bound(), linestyle=":", color="0.3")
         axes.set(xscale="log", yscale="log")
 
     def panels() -> Figure:
@@ -113,7 +113,8 @@ def draw(data: Data) -> dict[str, Plot]:
         left.set(xlabel="$ψ_1 = n/d$", ylabel="test risk", title=f"λ = {RIDGE:g}")
         left.set_xticks([0.5, 1, 2, 4, 8], ["½", "1", "2", "4", "8"])
         left.xaxis.set_minor_formatter(NullFormatter())
-        left.legend(frameon=True, framealpha=1, edgecolor="none")
+        left.text(PSI1[0], 1.04 * bound(), "best linear model")
+        left.legend()
         fine_ridges = np.geomspace(RIDGES[0], RIDGES[-1], 30)
         values = one["risk"].sel(psi1=PSI1[-1]).transpose("step", "ridge", "seed")
         against(middle, RIDGES, values, fine_ridges, lambda step: theory(step, list(fine_ridges), PSI1[-1], d))

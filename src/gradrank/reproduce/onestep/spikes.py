@@ -95,7 +95,7 @@ def draw(data: Data) -> dict[str, Plot]:
         grid[0, 0].set_ylabel("singular value / edge")
         grid[1, 0].set_ylabel("strength, cubic")
         grid[0, 0].legend()
-        grid[1, 0].legend()
+        grid[1, -1].legend(loc="lower right")
         return figure
 
     caption = (

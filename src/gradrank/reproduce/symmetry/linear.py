@@ -22,7 +22,8 @@ from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.reproduce.reproduction import Data, Plot, Reproduction
 from gradrank.reproduce.sources import HAJJAR
-from gradrank.reproduce.statistics import means, slope
+from gradrank.reproduce.statistics import slope
+from gradrank.reproduce.symmetry.width_panel import width_panel
 
 W_STAR = np.array([1.0, -0.5, 0.8])
 COVARIANCE = np.diag([2.0, 1.0, 0.5])
@@ -93,14 +94,8 @@ def draw(data: Data) -> dict[str, Plot]:
             middle.axhline(W_STAR[column], color="0.7", linewidth=0.7)
         middle.set(xlabel="t", ylabel="linear predictor w(t)", xlim=(0, 8))
         middle.legend()
-        widths = data["free"]["m"].values
-        mean, error = means(data["free"]["distance"].transpose("m", "seed"))
-        right.errorbar(widths, mean, yerr=error, fmt="o", color="0.0", markersize=4)
-        right.plot(widths, mean[0] * (widths / widths[0]) ** -0.5, color="0.6", label="$m^{-1/2}$")
-        right.set(xscale="log", yscale="log", xlabel="m", ylabel="$‖w_m − w_∞‖$, t = 2")
-        right.set_xticks(widths, [str(m) for m in widths])
-        right.minorticks_off()
-        right.legend()
+        width_panel(right, data["free"]["distance"])
+        right.set_ylabel("$‖w_m − w_∞‖$, t = 2")
         return figure
 
     caption = (

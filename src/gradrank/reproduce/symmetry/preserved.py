@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from gradrank.experiments.experiment import Experiment
 from gradrank.flow import NetworkTarget, check_symmetry, initial_particles, particle_flow, symmetry_error
@@ -14,6 +15,7 @@ from gradrank.report.figures import styled
 from gradrank.reproduce.reproduction import Data, Plot, Reproduction
 from gradrank.reproduce.sources import HAJJAR
 from gradrank.reproduce.statistics import means, slope
+from gradrank.reproduce.symmetry.width_panel import width_panel
 
 D = 5
 WIDTHS = [60, 120, 240, 480]
@@ -60,15 +62,10 @@ def draw(data: Data) -> dict[str, Plot]:
             left.errorbar(TIMES, mean, yerr=error, color=str(grey), marker="o", markersize=3, label=f"m = {m}")
         left.set(xlabel="t", ylabel="$‖f_t − f_t∘T‖$", ylim=(0, None))
         left.legend()
-        mean, error = means(one["gap"].sel(start="independent", time=2.0).transpose("m", "seed"))
-        right.errorbar(widths, mean, yerr=error, fmt="o", color="0.0", markersize=4, label="independent, t = 2")
-        right.plot(widths, mean[0] * (widths / widths[0]) ** -0.5, color="0.6", label="$m^{-1/2}$")
         closed = np.maximum(one["largest"].sel(start="closed", time=2.0).max("seed").values, 1e-17)
         right.plot(widths, closed, "s", color="0.45", markersize=4, label="closed under T: largest")
-        right.set(xscale="log", yscale="log", xlabel="m")
-        right.set_xticks(widths, [str(m) for m in widths])
-        right.minorticks_off()
-        right.legend()
+        width_panel(right, one["gap"].sel(start="independent", time=2.0), "independent, t = 2")
+        right.yaxis.set_major_locator(LogLocator())
         return figure
 
     caption = (

@@ -14,7 +14,8 @@ from gradrank.report.claims import Claim
 from gradrank.report.figures import styled
 from gradrank.reproduce.reproduction import Data, Plot, Reproduction
 from gradrank.reproduce.sources import HAJJAR
-from gradrank.reproduce.statistics import means, slope
+from gradrank.reproduce.statistics import slope
+from gradrank.reproduce.symmetry.width_panel import width_panel
 
 D, P = 5, 2
 TIMES = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0]
@@ -96,14 +97,8 @@ def draw(data: Data) -> dict[str, Plot]:
         left.legend()
         middle.plot(TIMES, one["loss"], color="0.0")
         middle.set(xlabel="t", ylabel="½E(f − f*)²", yscale="log")
-        widths = data["particles"]["m"].values
-        mean, error = means(data["particles"]["gap"].transpose("m", "seed"))
-        right.errorbar(widths, mean, yerr=error, fmt="o", color="0.0", markersize=4)
-        right.plot(widths, mean[0] * (widths / widths[0]) ** -0.5, color="0.6", label="$m^{-1/2}$")
-        right.set(xscale="log", yscale="log", xlabel="m", ylabel=f"$‖f_m − f_∞‖$, t = {COMPARED:g}")
-        right.set_xticks(widths, [str(m) for m in widths])
-        right.minorticks_off()
-        right.legend()
+        width_panel(right, data["particles"]["gap"])
+        right.set_ylabel(f"$‖f_m − f_∞‖$, t = {COMPARED:g}")
         return figure
 
     caption = (
