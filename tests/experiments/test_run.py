@@ -221,8 +221,17 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ClusterError, match=r"scheduler: 'tcp://127\.0\.0\.1:1' does not answer"):
         run(experiment("no_output", [1]), tmp_path / "s.zarr", Where(scheduler="tcp://127.0.0.1:1"))
     assert not (tmp_path / "s.zarr").exists()
-    with pytest.raises(InputError, match="scheduler: 'foo' is not allowed; give an address such as tcp://host:8786"):
-        Where(scheduler="foo")
+    for address in (
+        "foo",
+        "tls://127.0.0.1:1",
+        "ucx://127.0.0.1:1",
+        "tcp://ü:8786",
+        "tcp://host:65536",
+        "tcp://host:0",
+    ):
+        with pytest.raises(InputError, match=f"scheduler: '{address}' is not allowed; give an address such as tcp://"):
+            Where(scheduler=address)
+    Where(scheduler="tcp://[::1]:8786")
     with pytest.raises(InputError, match="scheduler: is not allowed together"):
         Where(scheduler="tcp://127.0.0.1:1", workers=2)
     with pytest.raises(InputError, match="workers: 0 is not allowed"):

@@ -76,7 +76,10 @@ def test_examples_are_sweeps(path: Path) -> None:
         ('[grid]\n"inputs.mu" = [0.1]', "inputs.mu: no such field"),
         ('[grid]\n"network" = ["a"]', "network: 'a' is not allowed; give a table of fields"),
         ('[grid]\n"targets.noise" = [0.1]\n[problem]\ntargets = "linear"', "'targets' is given as a word"),
-        ('[grid.size]\n"inputs.n" = [40, 60]\n"inputs.d" = [50]', "grid.size: fields that change together"),
+        (
+            '[grid.size]\n"inputs.n" = [40, 60]\n"inputs.d" = [50]',
+            "grid.size: .* give fields that change together lists of one length",
+        ),
         ('[grid.""]\n"inputs.nu" = [0.1]', "experiment: '' is not allowed; give names of letters"),
         ('[grid."../up"]\n"inputs.nu" = [0.1]', "experiment: '../up' is not allowed"),
         ('[grid."a/b"]\n"inputs.nu" = [0.1]', "experiment: 'a/b' is not allowed"),
@@ -84,6 +87,20 @@ def test_examples_are_sweeps(path: Path) -> None:
         ('[grid.sweep]\n"inputs.nu" = [0.1]', "experiment.grid: 'sweep' is not allowed; it is a fixed argument"),
         ("seeds = [99999999999999999999]", "experiment.seeds: 99999999999999999999 is not allowed"),
         ('k = 25\n[grid]\n"network.m" = [20, 30]', "k: 25 is not allowed; give at most 20, the smallest of n, d and m"),
+        ('[grid]\n"inputs.nu" = [0.1, 0.1]', r"grid.inputs.nu: \[0.1, 0.1\] is not allowed; give every value once"),
+        ('[grid]\n"inputs.nu" = [0.0, -0.0]', "give every value once"),
+        (
+            '[grid]\n"inputs.nu" = [0.1]\n[grid.size]\n"inputs.nu" = [0.3]',
+            "grid: 'inputs.nu' is not allowed; 'inputs.nu' is varied already, give each field once",
+        ),
+        ('[grid.a]\n"inputs.nu" = [0.1]\n[grid.b]\n"inputs.nu" = [0.3]', "'inputs.nu' is varied already"),
+        (
+            '[grid]\n"targets.noise" = [0.1]\n"targets" = ["linear"]',
+            "'targets.noise' is not allowed; 'targets' is varied",
+        ),
+        ('seeds = ["3"]', "seeds: .* give a number of seeds, or a list of whole numbers"),
+        ("seeds = [true, false]", "give a number of seeds, or a list of whole numbers"),
+        ("seeds = 2.0", "give a number of seeds, or a list of whole numbers"),
         ("threads = 0", "threads: 0 is not allowed"),
         ("colour = 1", "colour: no such field"),
     ],
@@ -111,6 +128,26 @@ def test_linked_fields_of_any_name_and_with_repetitions() -> None:
     found = cell(**one.fixed, shape=60, problem=1, seed=0)
     problem = gr.Problem(
         inputs=gr.SpikedGaussian(n=40, d=60), network=gr.TwoLayer(m=30, activation="relu", scaling="mf")
+    )
+    direct = gr.measure(problem, seed=0, prediction="off").norms["gradient"]
+    assert found["norm"][one.coordinates["part"].index("gradient")] == pytest.approx(direct, rel=1e-9)
+
+
+def test_lists_and_tables_are_counted() -> None:
+    text = """
+        seeds = 1
+        record = ["norms"]
+        [grid]
+        "targets.links" = [["linear", "tanh"], ["sin", "relu"]]
+        network = [{m = 10}, {m = 20}]
+        [problem]
+        inputs = {n = 20, d = 15}
+    """
+    one = Sweep.from_toml(text).experiment()
+    assert one.grid == {"links": [0, 1], "network": [0, 1]}
+    found = cell(**one.fixed, links=1, network=1, seed=0)
+    problem = gr.Problem(
+        inputs=gr.SpikedGaussian(n=20, d=15), targets=gr.MultiIndex(links=("sin", "relu")), network=gr.TwoLayer(m=20)
     )
     direct = gr.measure(problem, seed=0, prediction="off").norms["gradient"]
     assert found["norm"][one.coordinates["part"].index("gradient")] == pytest.approx(direct, rel=1e-9)

@@ -31,7 +31,7 @@ SUBMIT_SECONDS = 60
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 DEATHS = 3  # of the workers that ran a cell, after which the cell has failed
 LOST_SECONDS = 2  # between looks at whether processes are missing that their nannies did not replace
-ADDRESS = re.compile(r"(tcp|tls|ucx|wss?)://[^/\s]+:\d+")
+ADDRESS = re.compile(r"tcp://(?:[\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", re.ASCII)
 QUIET = tuple(
     f"distributed{name}" for name in ("", ".client", ".nanny", ".worker", ".core", ".scheduler", ".deploy", ".process")
 )
@@ -50,8 +50,10 @@ class Where:
             raise unusable("workers", self.workers, "give a whole number of at least 1")
         if self.scheduler is not None and (self.slurm is not None or self.workers is not None):
             raise InputError("scheduler: is not allowed together with workers or a cluster; give one of them")
-        if self.scheduler is not None and not ADDRESS.fullmatch(self.scheduler):
-            raise unusable("scheduler", self.scheduler, "give an address such as tcp://host:8786")
+        if self.scheduler is not None:
+            found = ADDRESS.fullmatch(self.scheduler)
+            if found is None or not 0 < int(found[1]) < 2**16:
+                raise unusable("scheduler", self.scheduler, "give an address such as tcp://host:8786")
 
 
 @contextmanager

@@ -185,6 +185,7 @@ def _shown(value: Any) -> str:
 def _check_axis(axis: str, values: list[Any]) -> None:
     if not values:
         raise unusable(f"experiment.{axis}", values, "give at least one value")
+    seen = set()
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise unusable(f"experiment.{axis}", value, "give numbers or names")
@@ -192,5 +193,6 @@ def _check_axis(axis: str, values: list[Any]) -> None:
             raise unusable(f"experiment.{axis}", value, "give whole numbers of 64 bits")
         if isinstance(value, float) and not math.isfinite(value):
             raise unusable(f"experiment.{axis}", value, "give finite numbers")
-        if values.count(value) > 1:
+        if value in seen:
             raise unusable(f"experiment.{axis}", value, "give every value once")
+        seen.add(value)

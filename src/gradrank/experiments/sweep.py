@@ -29,7 +29,9 @@ def _seeds(value: Any) -> Any:
         if value < 1:
             raise ValueError("give a number of seeds of at least 1, or a list of seeds")
         return list(range(value))
-    return value
+    if isinstance(value, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in value):
+        return value
+    raise ValueError("give a number of seeds, or a list of whole numbers")
 
 
 class Sweep(Specification):
@@ -119,9 +121,13 @@ def cell(sweep: Mapping[str, Any], seed: int, **chosen: Value) -> dict[str, np.n
 
 
 def _coordinate(fields: Fields) -> list[Value]:
-    """Return the values that name the points of an axis: of its first field without a repetition, else numbers."""
+    """Return the values that name the points of an axis: of its first field without a repetition, or 0, 1, … if there is none.
+
+    Only numbers and words are names; lists and tables are counted.
+    """
     for values in fields.values():
-        if len(set(values)) == len(values):
+        named = all(isinstance(value, (str, int, float)) and not isinstance(value, bool) for value in values)
+        if named and _distinct(values):
             return values
     return list(range(len(next(iter(fields.values())))))
 
@@ -151,14 +157,30 @@ def _axes(grid: Mapping[str, Any]) -> dict[str, Fields]:
     for field, values in grid.items():
         if isinstance(values, Mapping):
             linked = {str(name): _values(f"grid.{field}.{name}", part) for name, part in values.items()}
-            lengths = {len(part) for part in linked.values()}
-            if len(lengths) != 1:
-                raise InputError(f"grid.{field}: fields that change together need lists of one length; give them so")
+            lengths = [len(part) for part in linked.values()]
+            if len(set(lengths)) != 1:
+                raise unusable(f"grid.{field}", lengths, "give fields that change together lists of one length")
             axes[field] = linked
         else:
             short = field.rsplit(".", 1)[-1]
-            axes[short if last.count(short) == 1 else field] = {field: _values(f"grid.{field}", values)}
+            chosen = _values(f"grid.{field}", values)
+            if not _distinct(chosen):
+                raise unusable(f"grid.{field}", values, "give every value once")
+            axes[short if last.count(short) == 1 else field] = {field: chosen}
+    _check_apart([name for fields in axes.values() for name in fields])
     return axes
+
+
+def _distinct(values: Sequence[Any]) -> bool:
+    """Return whether no value, a list or a table perhaps, is there twice."""
+    return not any(one == other for one, other in itertools.combinations(values, 2))
+
+
+def _check_apart(fields: Sequence[str]) -> None:
+    """Refuse a field that is varied twice, by itself or with the table that it is in: the later one would win."""
+    for one, other in itertools.permutations(fields, 2):
+        if one == other or one.startswith(f"{other}."):
+            raise InputError(f"grid: '{one}' is not allowed; '{other}' is varied already, give each field once")
 
 
 def _values(where: str, values: Any) -> list[Value]:
