@@ -232,6 +232,15 @@ def test_a_smallest_eigenvalue_negative_by_rounding() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    for values, n, d in (([1.0, 2.0], 5, 3), ([2.0, 1.0, 0.0], 5, 3), ([[2.0, 1.0]], 2, 2), ([np.inf, 2.0, 1.0], 5, 3)):
+    for values, n, d in (
+        ([1.0, 2.0], 5, 3),
+        ([2.0, 1.0, 0.0], 5, 3),
+        ([[2.0, 1.0]], 2, 2),
+        ([np.inf, 2.0, 1.0], 5, 3),
+        ([1.0, 2.0, 3.0], 5, 3),
+    ):
         with pytest.raises(InputError, match="eigenvalues"):
             fit_power_law(np.array(values), n, d)
+    for values in (["a", "b", "c"], None, [True, True, False]):
+        with pytest.raises(InputError, match="eigenvalues"):
+            fit_power_law(values, 5, 3)  # type: ignore[arg-type]

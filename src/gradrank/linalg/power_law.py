@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import unusable
 from gradrank.linalg.silverstein_equation import Reals
 from gradrank.linalg.spike_strength import Outlier, find_outlier, stands_off, strength_along_random
@@ -89,9 +90,9 @@ def fit_power_law(eigenvalues: Reals, rows: int, dimension: int) -> PowerLawFit:
     Raises
     ------
     InputError
-        If eigenvalues are missing, not finite or not positive.
+        If eigenvalues are missing, not finite, not positive or not descending.
     """
-    values = np.asarray(eigenvalues, dtype=np.float64)
+    values = real_array("eigenvalues", eigenvalues, "all min(n, d) of them, positive and descending")
     if values.shape != (min(rows, dimension),) or len(values) < 2 or not _positive(values, max(rows, dimension)):
         raise unusable("eigenvalues", values.tolist()[-3:], "give all min(n, d) of them, positive and descending")
     values = np.maximum(values, 0.0)
@@ -101,10 +102,11 @@ def fit_power_law(eigenvalues: Reals, rows: int, dimension: int) -> PowerLawFit:
 
 
 def _positive(values: Reals, size: int) -> bool:
-    """Tell whether eigenvalues are positive, but for rounding in the last twentieth."""
+    """Tell whether eigenvalues descend and are positive, but for rounding in the last twentieth."""
     rounding = size * np.finfo(np.float64).eps * values[0]
     certain = np.quantile(values[1:], 0.05, method="lower") > 0
-    return bool(certain and np.isfinite(values).all() and (values >= -rounding).all())
+    descending = (np.diff(values) <= rounding).all()
+    return bool(certain and descending and (values >= -rounding).all())
 
 
 class _Fitter:
