@@ -11,6 +11,7 @@ from gradrank.flow import (
     NetworkTarget,
     NormTarget,
     Particles,
+    ProjectedTarget,
     SampleRisk,
     check_symmetry,
     excess_risk,
@@ -220,3 +221,20 @@ def test_samples_end_and_repeated_times_are_allowed() -> None:
 def test_what_would_fail_later_is_refused_now(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_symmetries_that_are_none_are_refused_in_one_line() -> None:
+    flow = particle_flow(SUM, 4, [0.0], d=5)
+    for sign in (0, 2.0, "x", None, math.nan, np.array([1, 2])):
+        with pytest.raises(InputError, match="sign: "):
+            symmetry_error(flow, SHIFT, sign)
+        with pytest.raises(InputError, match="sign: "):
+            check_symmetry(SUM, SHIFT, 5, sign)
+    for group in (5, "ab", [SHIFT], [(1.0, SHIFT, 2)], [("a", SHIFT)]):
+        with pytest.raises(InputError, match=r"group|T:"):
+            initial_particles(5, 5, group=group)
+    with pytest.raises(InputError, match="target: has no values at points of dimension 5"):
+        check_symmetry(LinearTarget([1.0, 2.0]), SHIFT, 5)
+    for p in (1.5, True, 4, "1", np.array([1, 2])):
+        with pytest.raises(InputError, match="p: "):
+            ProjectedTarget(np.sin, p)

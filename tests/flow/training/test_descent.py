@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_descent import descend
@@ -125,6 +126,8 @@ def test_gradient_before_the_projection_is_that_of_decompose() -> None:
     [
         ({"steps": 0}, "steps: 0 is not allowed; give a number of at least 1"),
         ({"rate": 0}, "rate: 0 is not allowed; give '1/gamma' or a number above 0"),
+        ({"rate": 10**400}, "rate: 1000"),
+        ({"rate": np.array([0.1, 0.2])}, "rate: "),
         ({"rate": "fast"}, "rate: 'fast' is not allowed; give '1/gamma' or a number above 0"),
         ({"momentum": 1.0}, "momentum: 1.0 is not allowed; give a number below 1"),
         ({"batch": 0}, "batch: 0 is not allowed; give a number of at least 1"),

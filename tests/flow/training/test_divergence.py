@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import gradrank as gr
+from gradrank.flow.training.parametrisation import parametrisation
 from gradrank.flow.training.schedule import Every
 from gradrank.flow.training.state import State
 from gradrank.flow.training.trackers import Loss, Parts, Regime, TopSingularValues
@@ -40,6 +41,18 @@ def test_a_diverging_run_keeps_its_trajectory(tmp_path: Path, dtype: str, batch:
     again = gr.train(draw(dtype), descent, [Loss(), TopSingularValues(1)], checkpoint=tmp_path / "run")
     assert (again.status, again.last_step) == (run.status, run.last_step)
     assert torch.equal(again.final.network.W, run.final.network.W)
+
+
+def test_lengths_that_overflow_are_no_zero_weights() -> None:
+    """‖v‖ overflows long before v: w = s v/‖v‖ would be zero, and the run would go on with nothing."""
+    descent = gr.Descent(steps=60, rate=1e50, momentum=0.9)
+    weights = parametrisation("weight-normalised", draw().network.W, 0.0)
+    weights.step(torch.full((20, 25), 1e160, dtype=torch.float64), 1.0)
+    weights.step(torch.randn(20, 25, dtype=torch.float64), 1e160)
+    assert not bool(torch.isfinite(weights.W).all())
+    run = gr.train(draw(), descent, [Loss()])
+    lengths = torch.linalg.vector_norm(run.final.network.W, dim=1)
+    torch.testing.assert_close(lengths, torch.linalg.vector_norm(draw().network.W, dim=1))
 
 
 @pytest.mark.parametrize("tracker", [Parts(), Regime()], ids=["parts", "regime"])

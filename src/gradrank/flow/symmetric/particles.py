@@ -14,7 +14,7 @@ from gradrank.flow.symmetric.kernels import relu_field, relu_gram
 from gradrank.flow.symmetric.targets import Target
 from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import above_zero, increasing_times, whole
+from gradrank.foundation.numbers import above_zero, finite, increasing_times, whole
 from gradrank.foundation.random import stream, unit_rows
 
 EXACT, ON_SAMPLES = 1e-8, 1e-4  # tolerances
@@ -170,8 +170,10 @@ def initial_particles(
 
 def _check_group(group: Sequence[tuple[float, np.ndarray]], d: int) -> None:
     """Check that pairs (sign, T) with signs ±1 are closed under products: then they are a group."""
-    members = [(sign, orthogonal(T, d)) for sign, T in group]
-    if any(sign not in (1, -1) for sign, _ in members):
+    if not isinstance(group, Sequence) or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in group):
+        raise InputError("group: is not a list of pairs; give pairs (sign, T) of 1 or −1 and an orthogonal matrix")
+    members = [(finite("group.sign", sign), orthogonal(T, d)) for sign, T in group]
+    if any(abs(sign) != 1 for sign, _ in members):
         raise unusable("group", [sign for sign, _ in members], "give signs of 1 and −1")
     for (s, T), (r, U) in itertools.product(members, repeat=2):
         if not any(v == s * r and np.allclose(V, T @ U, rtol=0, atol=1e-9) for v, V in members):

@@ -10,7 +10,7 @@ import numpy as np
 from gradrank.flow.symmetric.particles import ParticleFlow, orthogonal
 from gradrank.flow.symmetric.targets import Target
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import whole
+from gradrank.foundation.numbers import finite, whole
 from gradrank.foundation.random import stream
 
 POINTS = 4000
@@ -34,12 +34,14 @@ def check_symmetry(target: Target, T: Any, d: int, sign: float = 1.0, *, seed: i
     InputError
         If T is not orthogonal, or the target has no such symmetry; the message says by how much it fails.
     """
-    if sign not in (1, -1):
-        raise unusable("sign", sign, "give 1 or −1")
-    matrix = orthogonal(T, d)
+    _check_sign(sign)
+    matrix = orthogonal(T, whole("d", d, 1))
     X = stream(whole("seed", seed, 0), "symmetric.points").standard_normal((POINTS, d))
-    values = target.value(X)
-    gap = np.abs(target.value(X @ matrix.T) - sign * values).max()
+    try:
+        values = target.value(X)
+        gap = np.abs(target.value(X @ matrix.T) - sign * values).max()
+    except (AttributeError, ValueError, IndexError) as error:
+        raise InputError(f"target: has no values at points of dimension {d} ({' '.join(str(error).split())})") from None
     if not gap <= TOLERANCE * max(1e-300, np.abs(values).max()):
         word = "invariant" if sign > 0 else "odd"
         raise InputError(
@@ -57,8 +59,9 @@ def symmetry_error(flow: ParticleFlow, T: Any, sign: float = 1.0, *, seed: int =
     Raises
     ------
     InputError
-        If T is not orthogonal.
+        If T is not orthogonal, or the sign is not ±1.
     """
+    _check_sign(sign)
     d = flow.states[0].B.shape[1]
     matrix = orthogonal(T, d)
     X = stream(whole("seed", seed, 0), "symmetric.points").standard_normal((POINTS, d))
@@ -69,3 +72,8 @@ def symmetry_error(flow: ParticleFlow, T: Any, sign: float = 1.0, *, seed: int =
         sizes.append(np.abs(values).max())
     table = np.array(gaps)
     return SymmetryError(np.sqrt((table**2).mean(axis=1)), np.abs(table).max(axis=1), np.array(sizes))
+
+
+def _check_sign(sign: Any) -> None:
+    if abs(finite("sign", sign)) != 1:
+        raise unusable("sign", sign, "give 1 or −1")

@@ -149,7 +149,7 @@ class ProjectedTarget:
     nodes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.p not in (1, 2, 3):
+        if whole("p", self.p, 1) > 3:
             raise unusable("p", self.p, "give 1, 2 or 3")
         if self.nodes is not None:
             whole("nodes", self.nodes, 17)

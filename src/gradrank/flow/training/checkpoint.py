@@ -112,7 +112,12 @@ def _beginning(path: Path) -> str:
 
 def prepare(path: Path) -> None:
     """Refuse a path that could not be written at the end, before anything is computed, and clear what a killed run left."""
-    if path.is_dir():
+    try:
+        folder = path.is_dir()
+        path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, or that holds a NUL
+        raise InputError(f"checkpoint: {str(path)[:60]!r} is no name of a file ({error}); give another") from None
+    if folder:
         raise InputError(f"checkpoint: '{path}' is a folder; give the name of a file")
     if not path.resolve().parent.is_dir():
         raise InputError(f"checkpoint: the folder of '{path}' is not there; give a path in a folder that is")

@@ -13,16 +13,18 @@ from gradrank.flow.training.schedule import check_schedule
 from gradrank.flow.training.trackers import Tracker
 from gradrank.flow.training.trajectory import Trajectory
 from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import LARGEST, above_zero
 from gradrank.problem.draw import Draw
 from gradrank.problem.specification import Specification
 
 
 def _rate(value: Any) -> Any:
-    if value == "1/gamma":
+    if isinstance(value, str) and value == "1/gamma":
         return value
-    if isinstance(value, (str, bool)) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError("give '1/gamma' or a number above 0")
-    return float(value)
+    try:
+        return above_zero("rate", value)
+    except InputError:
+        raise ValueError(f"give '1/gamma' or a number above 0, of at most {LARGEST:g}") from None
 
 
 class Descent(Specification):

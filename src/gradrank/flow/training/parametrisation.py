@@ -62,8 +62,9 @@ class WeightNormalised(Plain):
         self._move(slope, rate)
 
     def _shrinkage(self) -> torch.Tensor:
-        """Return s_j/‖v_j‖, exactly one at the start."""
-        shrinkage: torch.Tensor = self.lengths / torch.linalg.vector_norm(self.position, dim=1)
+        """Return s_j/‖v_j‖, exactly one at the start; NaN where the norm overflows, lest w_j pass for zero."""
+        norms = torch.linalg.vector_norm(self.position, dim=1)
+        shrinkage: torch.Tensor = self.lengths / torch.where(torch.isfinite(norms), norms, torch.nan)
         return shrinkage
 
 
