@@ -143,6 +143,20 @@ def test_one_input_of_a_smooth_network_against_its_exact_solution() -> None:
     assert kstest(np.log(V), np.log(exact)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("phi", ["tanh", mixed], ids=["tanh", "mixed"])
+@pytest.mark.parametrize("size", [30.0, 1e6])
+def test_large_covariances_come_down_as_the_exact_solution(phi: object, size: float) -> None:
+    """A step in which V falls by powers of ten; a map of first order gave E log V = −3 instead of 1.6 from V = 1000."""
+    shaping, samples = ShapedSmooth(phi, 1.0), 8000
+    V = sample_sde(size * np.array(START), 0.1, shaping, samples, seed=3)
+    found = np.log(V[:, 0, 0].numpy())
+    exact = np.log(sample_one_input(size, shaping.growth, [0.1], samples, seed=4, step=1e-3).values[:, 0])
+    error = math.hypot(found.std(), exact.std()) / samples**0.5
+    assert abs(found.mean() - exact.mean()) < 4 * error
+    assert found.std() == pytest.approx(exact.std(), rel=4 / (samples) ** 0.5)
+    assert bool((torch.linalg.eigvalsh(V)[:, 0] >= 0).all())
+
+
 def test_explosion_is_said_and_never_nan() -> None:
     shaping = ShapedSmooth(silu)  # b = ¾
     with pytest.warns(RuntimeWarning, match=r"of 2000 samples exceeded 2000 before T = 3"):

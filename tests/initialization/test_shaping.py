@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import solve_ivp
 
 from gradrank.foundation.errors import InputError
 from gradrank.initialization import ShapedReLU, ShapedSmooth, sample_network
-from gradrank.initialization.shaping import angle_defect
+from gradrank.initialization.shaped_relu import angle_defect
 
 
 def tensor(*values: float) -> torch.Tensor:
@@ -43,7 +44,7 @@ def test_digits_of_shaped_relu() -> None:
     assert float(100 * (one.kernel(at, 100) - at)) == pytest.approx(0.100964, rel=1e-5)
     assert float(100 * (ShapedReLU(0.5, -0.5).kernel(at, 100) - at)) == pytest.approx(0.0911443, rel=1e-5)
     assert float(one.drift(V)[0, 1]) == pytest.approx(0.0517237, rel=1e-5)
-    assert float(ShapedReLU(1, -1).drift_map(V, 0.1)[0, 1]) == pytest.approx(0.520689, rel=1e-5)
+    assert float(ShapedReLU(1, -1).drift_flow(V, 0.1)[0, 1]) == pytest.approx(0.520689, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -65,15 +66,38 @@ def test_digits_of_a_drift_map() -> None:
 
 
 @pytest.mark.parametrize("shaping", [ShapedReLU(1, -1), ShapedSmooth("tanh"), ShapedSmooth(silu, 0.7)], ids=str)
-def test_drift_maps_follow_the_drift_and_keep_the_cone(shaping: ShapedReLU | ShapedSmooth) -> None:
+def test_drift_flows_follow_the_drift_and_keep_the_cone(shaping: ShapedReLU | ShapedSmooth) -> None:
     small = 1e-6
-    np.testing.assert_allclose((shaping.drift_map(THREE, small) - THREE) / small, shaping.drift(THREE), atol=1e-5)
+    np.testing.assert_allclose((shaping.drift_flow(THREE, small) - THREE) / small, shaping.drift(THREE), atol=1e-5)
     singular = torch.outer(tensor(1.0, -2.0, 0.5), tensor(1.0, -2.0, 0.5))
     for matrix in (THREE, singular):
         for step in (0.01, 0.3, 0.9):
-            assert float(torch.linalg.eigvalsh(shaping.drift_map(matrix, step))[0]) > -1e-12 * float(
+            assert float(torch.linalg.eigvalsh(shaping.drift_flow(matrix, step))[0]) > -1e-12 * float(
                 matrix.diagonal().max()
             )
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(("size", "rtol"), [(0.01, 1e-3), (1.0, 1e-3), (30.0, 3e-3), (3000.0, 0.01)])
+def test_drift_flows_solve_the_differential_equation(name: str, normalised: bool, size: float, rtol: float) -> None:
+    """Against SciPy's Runge-Kutta, for covariances of any size."""
+    shaping, time = ShapedSmooth(SMOOTH[name][0], 1.0, normalised=normalised), 0.005
+    start = size * THREE
+
+    def rate(_t: float, flat: np.ndarray) -> np.ndarray:
+        return shaping.drift(torch.from_numpy(flat.reshape(3, 3).copy())).numpy().ravel()
+
+    if (
+        1.5 * size * shaping.growth * time > 0.9
+    ):  # it explodes: the identity times a large number, for the caller to stop at
+        assert float(torch.linalg.eigvalsh(shaping.drift_flow(start, time))[0]) > 1e100
+        return
+    solved = solve_ivp(rate, (0, time), start.numpy().ravel(), rtol=1e-10, atol=1e-12, method="LSODA").y[:, -1]
+    found, expected = shaping.drift_flow(start, time).numpy(), solved.reshape(3, 3)
+    np.testing.assert_allclose(np.diag(found), np.diag(expected), rtol=1e-6)
+    root = np.sqrt(np.diag(expected))
+    np.testing.assert_allclose(found / np.outer(root, root), expected / np.outer(root, root), atol=rtol)
 
 
 def test_the_kernel_of_a_finite_width_by_quadrature() -> None:
@@ -146,7 +170,7 @@ def test_the_angle_defect_keeps_its_digits() -> None:
         (lambda: ShapedSmooth("sigmoid"), r"phi: φ\(0\) = 0\.5 is not allowed"),
         (lambda: ShapedSmooth("erf"), r"phi: φ′\(0\) = 1\.128 is not allowed"),
         (lambda: ShapedSmooth("tanh", 0.0), r"a: 0\.0 is not allowed"),
-        (lambda: ShapedReLU(10, -10).drift_map(V, 0.5), r"step: a drift of 0\.5 is not allowed; give at most 0\.01"),
+        (lambda: ShapedReLU(10, -10).drift_flow(V, 0.5), r"step: a drift of 0\.5 is not allowed; give at most 0\.01"),
         (lambda: ShapedReLU(-2, -2).normaliser(4), "width: 4 is not allowed; both slopes are zero"),
     ],
 )

@@ -19,7 +19,8 @@ from gradrank.initialization.one_input import (
 )
 from gradrank.initialization.real_network import ShapedNetwork, sample_real_network
 from gradrank.initialization.sde import sample_sde
-from gradrank.initialization.shaping import ShapedReLU, ShapedSmooth
+from gradrank.initialization.shaped_relu import ShapedReLU
+from gradrank.initialization.shaped_smooth import ShapedSmooth
 from gradrank.initialization.unshaped import arc_cosine_kernel, collapse, collapse_moments, sample_collapse
 
 __all__ = [

@@ -15,7 +15,7 @@ from scipy.linalg import solve_banded
 from gradrank.foundation.errors import unusable
 from gradrank.foundation.numbers import above_zero, finite_times, whole
 from gradrank.foundation.random import stream
-from gradrank.initialization.shaping import ShapedReLU, angle_defect
+from gradrank.initialization.shaped_relu import ShapedReLU, angle_defect
 
 SPACING = 0.01  # of the grid in y = artanh ρ; the moments are extrapolated from this and half of it
 STEPS_PER_UNIT = 400  # of time, of its square root beyond one

@@ -17,7 +17,8 @@ from gradrank.foundation.memory import require_memory
 from gradrank.foundation.numbers import above_zero, whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.arguments import cholesky, covariance
-from gradrank.initialization.shaping import ShapedReLU, Shaping, shaped
+from gradrank.initialization.shaped_relu import ShapedReLU
+from gradrank.initialization.shaping import Shaping, shaped
 
 OVERFLOW = 1e120  # of V, whose powers are taken
 CHUNK = 1 << 18  # entries of V at a time
@@ -39,9 +40,9 @@ def sample_sde(
     """Draw V_T of dV = b(V) dt + Σ(V)^½ dB with Σ^{αβ,γδ} = V^{αγ}V^{βδ} + V^{αδ}V^{βγ} (Li, Nica and Roy 2022, arXiv:2206.02768).
 
     The noise is L dS Lᵀ with LLᵀ = V and S symmetric, var dS_ii = 2dt, var dS_ij = dt, which has this covariance. A step is half a
-    drift map, V ← L exp(√dt S − ½(p + 1)dt) Lᵀ, and half a drift map again; each keeps the cone of positive semidefinite
-    matrices, and the noise keeps the mean of log det V. Weak errors at dt = 1/100 are below 1e-3 in the
-    correlation for shaped ReLU.
+    step of the drift (`Shaping.drift_flow`), V ← L exp(√dt S − ½(p + 1)dt) Lᵀ, and half a step of the drift again; each keeps
+    the cone of positive semidefinite matrices, and the noise keeps the mean of log det V. Weak errors at dt = 1/100 are
+    below 1e-3 in the correlation for shaped ReLU.
 
     Where b of the diagonal's drift is positive (`ShapedSmooth.growth`), V can explode in finite time: a sample
     whose largest diagonal entry exceeds ``cap`` stops there, comes back as infinity in all entries, and a
@@ -79,7 +80,7 @@ def sample_sde(
     Raises
     ------
     InputError
-        If a value is not usable, or the step is too large for the drift map.
+        If a value is not usable, or the step is too large for the drift of shaped ReLU.
     """
     start, where, shaping = covariance(v0), device_named(device), shaped(shaping)
     T, dt, samples = above_zero("time", time), above_zero("step", step), whole("samples", samples, 1)
@@ -123,13 +124,13 @@ def sample_sde(
 
 
 def _step(V: torch.Tensor, dt: float, shaping: Shaping, width: int | None, generator: torch.Generator) -> torch.Tensor:
-    V = shaping.drift_map(V, dt / 2, width)
+    V = shaping.drift_flow(V, dt / 2, width)
     L = cholesky(V)
     half = L @ _exponential(V, dt, generator)
     moved = half @ half.transpose(-2, -1)
     if width is not None:
         moved = _widened(moved, shaping.excess(V, width), dt, generator)
-    return shaping.drift_map(moved, dt / 2, width)
+    return shaping.drift_flow(moved, dt / 2, width)
 
 
 def _widened(V: torch.Tensor, excess: torch.Tensor, dt: float, generator: torch.Generator) -> torch.Tensor:
