@@ -8,6 +8,7 @@ import torch
 
 from gradrank.foundation.errors import InputError
 from gradrank.onestep import conditional_risk, simulate
+from gradrank.onestep.dependence import dependence
 from gradrank.onestep.functions import centred
 from gradrank.onestep.ridge import ridge_path
 from gradrank.onestep.spiked_equivalent import SpikedEquivalent
@@ -147,6 +148,46 @@ def test_the_equivalent_without_a_spike_is_close_to_the_small_one() -> None:
     assert risk[0] == pytest.approx(small, rel=0.02)  # the small one takes every row's norm to be one
 
 
+def test_one_neuron_that_carries_the_spike_against_simulation() -> None:
+    """The rule over k resolves the largest |⟨v̂, w_j⟩|: with nodes for the typical one the risk was 10 % low."""
+    rng = np.random.default_rng(0)
+    W, beta = rng.standard_normal((200, 200)), rng.standard_normal(200)
+    W, beta, ridges = W / np.linalg.norm(W, axis=1)[:, None], beta / np.linalg.norm(beta), [0.01, 0.1]
+    W[0] = 12 * beta
+    theory = conditional_risk(W, ridges, 400, "tanh", "tanh", 0.2, beta)
+    mean, error = measured(W, beta, ridges, 400, "tanh", "tanh", 0.2, 40)
+    assert bool((np.abs(mean - theory.risk) < 3 * error + 0.01 * mean).all())
+
+
+def rows(m: int, d: int, seed: int = 0) -> np.ndarray:
+    W = np.random.default_rng(seed).standard_normal((m, d))
+    return np.asarray(W / np.linalg.norm(W, axis=1)[:, None])
+
+
+def test_the_dependence_of_non_linear_parts() -> None:
+    """√(8m)/d times the share of the quadratic part for random rows; one for a pair of equal rows, whose parts are equal."""
+    v = np.eye(300)[0]
+    relu = centred("relu", "activation")
+    quadratic = (1 / (4 * math.pi)) / (0.5 - 1 / (2 * math.pi) - 0.25)
+    for m in (150, 300):  # all eigenvalues, and the largest by itself
+        assert dependence(rows(m, 300), v, relu) == pytest.approx(quadratic * math.sqrt(8 * m) / 300, rel=0.2)
+    assert dependence(rows(300, 300), v, centred("tanh", "activation")) < 0.03
+    assert dependence(rows(300, 300), v, centred("linear", "activation")) == 0.0
+    assert dependence(0 * rows(5, 300), v, relu) == 0.0
+    pair = rows(100, 300)
+    pair[1] = pair[0]
+    assert dependence(pair, v, relu) == pytest.approx(1, rel=0.1)
+
+
+def test_rows_that_depend_on_each_other() -> None:
+    """Doubled rows, of which simulation has a risk 36 % below that of independent features, and twice it for n < m."""
+    beta = np.eye(100)[0]
+    for W in (np.concatenate([rows(100, 100), rows(100, 100)]), rows(200, 10) @ np.eye(10, 100), rows(2000, 100)):
+        with pytest.raises(InputError, match="weights: the non-linear parts of the features are correlated"):
+            conditional_risk(W, 0.01, 400, "relu", "relu", 0.2, beta)
+    assert 0.2 < conditional_risk(rows(100, 100), 0.01, 400, "relu", "relu", 0.2, beta).dependence < 0.35
+
+
 @pytest.mark.slow
 def test_the_weights_of_real_steps() -> None:
     """Theory for the weights of simulated large steps against their test risk, paired over seeds."""
@@ -161,6 +202,10 @@ def test_the_weights_of_real_steps() -> None:
     [
         ({"weights": np.ones(3)}, r"weights: shape \(3,\)"),
         ({"weights": np.full((4, 6), np.nan)}, "weights: an entry is NaN"),
+        (
+            {"weights": np.ones((8, 3))},
+            r"weights: shape \(8, 3\) is not allowed; give \(m, d\), m at least 2 and d at least 4",
+        ),
         ({"direction": None}, "direction: is missing"),
         ({"direction": np.zeros(6)}, "direction: shape"),
         ({"direction": np.ones(5)}, "direction: shape"),

@@ -76,12 +76,10 @@ def asymptotic_risk(
     ConvergenceError
         If the equation for κ is not solved to 1e-10.
     """
-    psi0 = psi1 if psi0 is None else psi0
-    for name, ratio in (("psi1", psi1), ("psi2", psi2), ("psi0", psi0)):
-        checked_ratio(name, ratio)
-    at_least_zero("noise", noise)
-    if eta != math.inf:
-        at_least_zero("eta", eta)
+    psi1, psi2 = checked_ratio("psi1", psi1), checked_ratio("psi2", psi2)
+    psi0 = psi1 if psi0 is None else checked_ratio("psi0", psi0)
+    noise = at_least_zero("noise", noise)
+    eta = math.inf if isinstance(eta, (float, np.floating)) and eta == math.inf else at_least_zero("eta", eta)
     ridges = checked_ridges(ridge)
     sigma, target = moments(centred(activation, "activation")), moments(centred(teacher, "teacher"))
     if abs(sigma.mu1) < 1e-9 * math.sqrt(sigma.variance or 1.0):

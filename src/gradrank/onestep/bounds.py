@@ -43,8 +43,7 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
     InputError
         If a value is not usable, or λ = 0 at n = d, where the risk diverges.
     """
-    checked_ratio("psi1", psi1)
-    at_least_zero("noise", noise)
+    psi1, noise = checked_ratio("psi1", psi1), at_least_zero("noise", noise)
     target = moments(centred(teacher, "teacher"))
     if ridge is None:
         if not abs(target.mu1) > 1e-12:
@@ -52,7 +51,7 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
                 "teacher", target.function.name, "it has no linear part: the best ridge is infinite, give one"
             )
         ridge = (target.mu2_squared + noise**2) / (psi1 * target.mu1**2)
-    at_least_zero("ridge", ridge)
+    ridge = at_least_zero("ridge", ridge)
     if ridge == 0 and psi1 == 1:
         raise peak()
     # κ² + κ(1 − 1/ψ₁ − λ) − λ = 0

@@ -98,13 +98,10 @@ def large_step_risk(
     ConvergenceError
         If the fixed point is not reached.
     """
-    psi0 = psi1 if psi0 is None else psi0
-    above_zero("eta_tilde", eta_tilde)
-    for name, ratio in (("psi1", psi1), ("psi2", psi2), ("psi0", psi0)):
-        checked_ratio(name, ratio)
-    at_least_zero("noise", noise)
-    if width is not None:
-        above_zero("width", width)
+    psi1, psi2 = checked_ratio("psi1", psi1), checked_ratio("psi2", psi2)
+    psi0 = psi1 if psi0 is None else checked_ratio("psi0", psi0)
+    eta_tilde, noise = above_zero("eta_tilde", eta_tilde), at_least_zero("noise", noise)
+    width = None if width is None else above_zero("width", width)
     if outer not in LAWS:
         raise unusable("outer", outer, f"give one of {', '.join(LAWS)}")
     ridges = checked_ridges(ridge)

@@ -63,11 +63,9 @@ def spike_theory(
     InputError
         If a value is not usable.
     """
-    psi0 = psi1 if psi0 is None else psi0
-    for name, ratio in (("psi1", psi1), ("psi2", psi2), ("psi0", psi0)):
-        checked_ratio(name, ratio)
-    at_least_zero("eta", eta)
-    at_least_zero("noise", noise)
+    psi1, psi2 = checked_ratio("psi1", psi1), checked_ratio("psi2", psi2)
+    psi0 = psi1 if psi0 is None else checked_ratio("psi0", psi0)
+    eta, noise = at_least_zero("eta", eta), at_least_zero("noise", noise)
     sigma, target = moments(centred(activation, "activation")), moments(centred(teacher, "teacher"))
     theta1 = eta * abs(sigma.mu1) * gradient_norm(target, noise, psi0)
     theta2 = eta * abs(sigma.mu1 * target.mu1)

@@ -50,7 +50,7 @@ class SpikedEquivalent:
     def of(cls, W: np.ndarray, beta: np.ndarray, v: np.ndarray, sigma: Scalar, teacher: Scalar) -> SpikedEquivalent:
         """Return the equivalent for weights W (N, d), the teacher's direction β and the spike's direction v, both of norm one."""
         s = W @ v
-        k, weights = trapezoid(SPAN, count_of_nodes(float(np.sqrt(np.mean(s**2)))))
+        k, weights = trapezoid(SPAN, count_of_nodes(float(np.abs(s).max())))
         across = W - np.outer(s, v)
         rho = np.linalg.norm(across, axis=1)
         unit = across / np.maximum(rho, np.finfo(float).tiny)[:, None]
