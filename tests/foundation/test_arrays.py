@@ -37,6 +37,7 @@ def test_numbers_of_any_kind(value: object) -> None:
         ([1j], "x: .*j.* is not allowed"),
         (torch.tensor([1j]), "x: .* is not allowed"),
         (float("nan"), "x: nan is not allowed"),
+        ([1, 10**400], "x: an entry is larger than a float can hold; give numbers"),
         ([1.0, float("inf")], "x: an entry is NaN or infinite; give numbers"),
     ],
 )

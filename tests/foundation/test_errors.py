@@ -35,13 +35,15 @@ def test_exit_codes_are_the_documented_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(-0.1, "-0.1"), ("mze", "'mze'"), (None, "None"), ([1, 2], "[1, 2]"), ("a\nb", "'a b'")]
+    ("value", "shown"),
+    [(-0.1, "-0.1"), ("mze", "'mze'"), (None, "None"), ([1, 2], "[1, 2]"), ("a\nb", "'a b'")],
 )
 def test_unusable_names_field_value_and_what_is_allowed(value: object, shown: str) -> None:
     assert str(unusable("loss", value, "give mse")) == f"loss: {shown} is not allowed; give mse"
 
 
 def test_unusable_cuts_a_long_value() -> None:
+    assert str(unusable("n", -(10**9000), "give a seed")).startswith("n: a whole number of 29898 bits is not allowed")
     message = str(unusable("inputs", list(range(1000)), "give a name"))
     assert "…" in message
     assert len(message) < 130

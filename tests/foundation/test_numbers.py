@@ -22,6 +22,15 @@ def test_what_is_no_whole_number_of_at_least_two(value: object) -> None:
         whole("n", value, 2)
 
 
+def test_numbers_of_more_than_64_bits() -> None:
+    for value in (2**63, 10**400, 10**9000):
+        with pytest.raises(InputError, match=r"n: .* is not allowed; give one of at most 9223372036854775807"):
+            whole("n", value, 1)
+    assert whole("n", np.uint64(2**63 - 1), 1) == 2**63 - 1
+    with pytest.raises(InputError, match="x: a whole number of 29898 bits is not allowed"):
+        finite("x", 10**9000)
+
+
 @pytest.mark.parametrize("value", [True, "3", None, math.nan, math.inf, -1.0])
 def test_what_is_no_number_of_the_right_sign(value: object) -> None:
     for check in (above_zero, at_least_zero):

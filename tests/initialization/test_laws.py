@@ -132,6 +132,9 @@ def test_unshaped_networks_collapse() -> None:
         (lambda: inverse_mean(1.0, 1.0, 1.0), r"b: 1\.0 is not allowed"),
         (lambda: stationary_law(-1.0), r"b: -1\.0 is not allowed"),
         (lambda: sample_one_input(1.0, 1.0, [2.0, 1.0], 5), "times: "),
+        (lambda: inverse_mean(1.0, -1.0, 1e4), r"time: 10000\.0 is not allowed; give at most 500: the mean grows"),
+        (lambda: collapse_moments(1e3), r"time: 1000\.0 is not allowed; give at most 100: the moments grow"),
+        (lambda: correlation_moments(0.3, 0.1, 0, -1).cdf("x"), "rho: 'x' is not allowed"),
         (lambda: arc_cosine_kernel(1.5), r"rho: 1\.5 is not allowed"),
         (lambda: collapse(0.3, -1), "depth: -1 is not allowed"),
     ],
@@ -157,5 +160,7 @@ def test_laws_for_extreme_times() -> None:
         abs(weak.mean() - correlation_moments(0.3, 9.0, 0, -1e-3).mean_artanh) < 3.5 * weak.std() / 20_000**0.5 + 0.01
     )
     assert bool(np.isfinite(sample_one_input(1.0, -10, [50, 90.0], 4, step=0.01).values).all())
+    collapsed = [correlation_moments(0.3, time, 1, -1).variance for time in (30, 100, 300)]  # of 1 − ρ, with its digits
+    assert collapsed[0] > 1e3 * collapsed[1] > 1e6 * collapsed[2] > 0
     assert mean_field_flow(1.0, 1.0, [1, 700, 800]).tolist() == [1.0, 1.0, 1.0]
     assert correlation_flow(0.3, [1, 1], 0, -1).tolist() == [correlation_flow(0.3, [1], 0, -1)[0]] * 2

@@ -232,6 +232,9 @@ def test_samples_that_cannot_be_compared() -> None:
         compare(torch.ones(3, 2, 2), torch.ones(3, 3, 3))
     with pytest.raises(InputError, match="fewer than two finite covariances"):
         compare(torch.full((3, 1, 1), math.inf), torch.ones(3, 1, 1))
+    with pytest.raises(InputError, match="samples: 'a' is not allowed; give tensors of covariances"):
+        compare("a", torch.ones(3, 1, 1))
+    assert compare(np.ones((5, 1, 1)), torch.ones(3, 1, 1))[0].ks == 0.0
 
 
 def test_shaped_relu_of_any_size_never_explodes() -> None:

@@ -171,6 +171,8 @@ def test_the_angle_defect_keeps_its_digits() -> None:
         (lambda: ShapedSmooth("erf"), r"phi: φ′\(0\) = 1\.128 is not allowed"),
         (lambda: ShapedSmooth("tanh", 0.0), r"a: 0\.0 is not allowed"),
         (lambda: ShapedReLU(10, -10).drift_flow(V, 0.5), r"step: a drift of 0\.5 is not allowed; give at most 0\.01"),
+        (lambda: ShapedReLU(1, -1).normaliser(0), "width: 0 is not allowed"),
+        (lambda: ShapedSmooth("tanh").normaliser(-1), "width: -1 is not allowed"),
         (lambda: ShapedReLU(-2, -2).normaliser(4), "width: 4 is not allowed; both slopes are zero"),
     ],
 )

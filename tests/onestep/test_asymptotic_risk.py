@@ -146,6 +146,9 @@ def test_the_linear_model() -> None:
         assert abs(np.mean(risks) - theory.risk) < 3 * error
     best = linear_risk(psi1, "tanh", noise)
     assert all(linear_risk(psi1, "tanh", noise, best.ridge * factor).risk > best.risk for factor in (0.9, 1.1))
+    assert linear_risk(1.0, "linear", 0.0).risk == 0.0  # λ = 0 at n = d, but there is nothing to learn wrong
+    with pytest.raises(InputError, match="as many features as samples"):
+        linear_risk(1.0, "tanh", 0.0, 0.0)
     with pytest.raises(InputError, match="teacher: 'square' is not allowed; it has no linear part"):
         linear_risk(1.0, "square", 0.1)
 
@@ -169,6 +172,7 @@ def test_extremes() -> None:
     [
         ({"ridge": -1.0}, "ridge: -1.0 is not allowed"),
         ({"ridge": []}, "ridge: an empty"),
+        ({"psi2": 1e12}, r"psi2: .* give at most 1e\+11"),
         ({"ridge": 0.0, "psi1": 1.0, "psi2": 1.0}, "as many features as samples"),
         ({"eta": -1.0}, "eta: -1.0 is not allowed"),
         ({"psi1": 0}, "psi1: 0 is not allowed"),

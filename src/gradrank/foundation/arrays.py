@@ -24,7 +24,7 @@ def real_array(name: str, value: Any, wanted: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"{name}: lists of different lengths are not allowed; give {wanted}") from None
     if array.dtype.kind == "O" and _only_numbers(array):  # whole numbers beyond 64 bits, or scalars of other libraries
-        array = array.astype(np.float64)
+        array = _as_floats(name, array, wanted)
     if array.dtype.kind not in "fiu":
         raise unusable(name, value, f"give {wanted}")
     array = array.astype(np.float64)
@@ -38,6 +38,13 @@ def real_array(name: str, value: Any, wanted: str) -> np.ndarray:
 def _of_tensor(tensor: torch.Tensor) -> np.ndarray:
     dense = tensor.detach().to_dense().cpu()
     return np.asarray((dense.double() if dense.is_floating_point() else dense).numpy())
+
+
+def _as_floats(name: str, array: np.ndarray, wanted: str) -> np.ndarray:
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise InputError(f"{name}: an entry is larger than a float can hold; give {wanted}") from None
 
 
 def _only_numbers(array: np.ndarray) -> bool:

@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+LONGEST = 10_000  # bits of a whole number that a message shows: Python refuses to write out very long ones
+
 
 class ExitCode(IntEnum):
     """How a gradrank command ends."""
@@ -60,8 +62,10 @@ def unusable(field: str, value: object, allowed: str) -> InputError:
     >>> str(unusable("inputs.nu", -0.1, "give a number of at least 0"))
     'inputs.nu: -0.1 is not allowed; give a number of at least 0'
     """
-    shown = value if isinstance(value, str) else repr(value)
-    shown = f"'{shown}'" if isinstance(value, str) else shown
+    if isinstance(value, int) and value.bit_length() > LONGEST:
+        shown = f"a whole number of {value.bit_length()} bits"
+    else:
+        shown = f"'{value}'" if isinstance(value, str) else repr(value)
     if len(shown) > 80:
         shown = shown[:77] + "…"
     return InputError(f"{field}: {shown} is not allowed; {allowed}")

@@ -11,13 +11,16 @@ import numpy as np
 from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import unusable
 
+MOST = 2**63 - 1
 LARGEST = 1e50  # in size: the formulas take powers
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least ``least``, or raise an `InputError`."""
+    """Return a whole number of at least ``least``, in 64 bits, or raise an `InputError`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise unusable(name, value, f"give a whole number of at least {least}")
+    if value > MOST:
+        raise unusable(name, int(value), f"give one of at most {MOST}")
     return int(value)
 
 

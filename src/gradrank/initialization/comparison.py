@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import ks_2samp
 
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Compared:
     errors: tuple[float, float]  # standard errors of the means
 
 
-def compare(first: torch.Tensor, second: torch.Tensor) -> list[Compared]:
+def compare(first: Any, second: Any) -> list[Compared]:
     """Compare log V^{αα} of every input and ρ^{αβ} of every pair in two samples (S, p, p) and (S′, p, p).
 
     Samples that exploded are left out.
@@ -34,6 +35,7 @@ def compare(first: torch.Tensor, second: torch.Tensor) -> list[Compared]:
     InputError
         If the shapes do not fit, or a sample has fewer than two covariances that are finite.
     """
+    first, second = _samples(first), _samples(second)
     if first.ndim != 3 or second.ndim != 3 or first.shape[1:] != second.shape[1:] or first.shape[1] != first.shape[2]:
         raise InputError(
             f"samples: shapes {tuple(first.shape)} and {tuple(second.shape)} are not allowed; give (S, p, p) twice"
@@ -56,6 +58,14 @@ def compare(first: torch.Tensor, second: torch.Tensor) -> list[Compared]:
             )
         )
     return found
+
+
+def _samples(given: Any) -> torch.Tensor:
+    """Return covariances as float64; infinite ones are allowed."""
+    array = given.detach().cpu().numpy() if isinstance(given, torch.Tensor) else np.asarray(given)
+    if array.dtype.kind not in "fiu":
+        raise unusable("samples", given, "give tensors of covariances (S, p, p)")
+    return torch.from_numpy(array.astype(np.float64))
 
 
 def _numbers(sample: torch.Tensor) -> dict[str, np.ndarray]:

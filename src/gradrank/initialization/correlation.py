@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
+from scipy.special import expit
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import above_zero, finite_times, whole
+from gradrank.foundation.numbers import above_zero, finite, finite_times, whole
 from gradrank.foundation.random import stream
 from gradrank.initialization.shaped_relu import ShapedReLU, angle_defect
 
@@ -35,6 +37,7 @@ class CorrelationLaw:
 
     def cdf(self, rho: Any) -> np.ndarray:
         """Return P(ρ_T ≤ ρ) by interpolation, to about six digits."""
+        rho = real_array("rho", rho, "correlations, numbers from −1 to 1")
         y = np.arctanh(np.clip(rho, -1 + 1e-15, 1 - 1e-15))
         found = np.interp(y, self.nodes, self.cumulative, 0.0, 1.0)
         return np.asarray(found)
@@ -76,19 +79,24 @@ def correlation_moments(
     shaping, T = ShapedReLU(c_plus, c_minus), above_zero("time", time)
     y0 = math.atanh(_correlation(rho0))
     if width is not None:
-        whole("width", width, 1)
+        width = whole("width", width, 1)
     strength = shaping.strength(width)
     spacing = SPACING * max(math.sqrt(T), 1e-3)
     coarse, fine = (_solve(y0, T, strength, spacing / refined, refined) for refined in (1, 2))
     y, mass = fine
-    moments = [[float(m @ f(x)) for f in (np.tanh, lambda x: np.tanh(x) ** 2, lambda x: x)] for x, m in (coarse, fine)]
-    mean, square, artanh = ((4 * b - a) / 3 for a, b in zip(*moments, strict=True))
+    moments = [[float(m @ f(x)) for f in (_defect, lambda x: _defect(x) ** 2, lambda x: x)] for x, m in (coarse, fine)]
+    defect, square, artanh = ((4 * b - a) / 3 for a, b in zip(*moments, strict=True))
     edges = np.cumsum(mass) - mass / 2  # the mass of a cell lies half on either side of its node
-    return CorrelationLaw(mean, square - mean**2, artanh, y, edges)
+    return CorrelationLaw(1 - defect, square - defect**2, artanh, y, edges)
+
+
+def _defect(y: np.ndarray) -> np.ndarray:
+    """Return 1 − tanh y, which keeps its digits near ρ = 1."""
+    return np.asarray(2 * expit(-2 * y))
 
 
 def _correlation(rho: float) -> float:
-    if isinstance(rho, bool) or not isinstance(rho, (int, float)) or not -1 < rho < 1:
+    if not -1 < finite("rho0", rho) < 1:
         raise unusable("rho0", rho, "give a number between −1 and 1")
     return float(rho)
 

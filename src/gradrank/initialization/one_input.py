@@ -13,6 +13,8 @@ from gradrank.foundation.errors import unusable
 from gradrank.foundation.numbers import above_zero, finite, finite_times, increasing_times, whole
 from gradrank.foundation.random import stream
 
+LARGEST = 500.0  # exponent of a growing mean
+
 
 def explosion_probability(b: float, v0: float) -> float:
     """Return the probability that V explodes in finite time: P(Gamma(b + 1) < bV_0) for b > 0, else 0.
@@ -104,6 +106,8 @@ def inverse_mean(v0: float, b: float, time: float) -> float:
         raise unusable("b", b, "give a number of at most 0")
     if b == -2:
         return 1 / v0 + 2 * t
+    if (b + 2) * t > LARGEST:
+        raise unusable("time", time, f"give at most {LARGEST / (b + 2):.4g}: the mean grows as e^((b + 2)t)")
     return (1 / v0 - b / (b + 2)) * math.exp((b + 2) * t) + b / (b + 2)
 
 

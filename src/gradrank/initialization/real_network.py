@@ -51,10 +51,11 @@ def sample_real_network(v0: Any, depth: int, width: int, shaping: Shaping, sampl
     generator = torch.Generator().manual_seed(
         int(stream(whole("seed", seed, 0), "initialization.real").integers(2**62))
     )
+    depth, width = whole("depth", depth, 1), whole("width", width, 1)
     found = torch.empty(whole("samples", samples, 1), p, p, dtype=torch.float64)
     with torch.inference_mode():
         for index in range(samples):
-            network = ShapedNetwork(p, whole("depth", depth, 1), whole("width", width, 1), shaping, generator)
+            network = ShapedNetwork(p, depth, width, shaping, generator)
             h = network(x)
             found[index] = h @ h.T / width
     return found

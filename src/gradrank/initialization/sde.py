@@ -85,7 +85,7 @@ def sample_sde(
     start, where, shaping = covariance(v0), device_named(device), shaped(shaping)
     T, dt, samples = above_zero("time", time), above_zero("step", step), whole("samples", samples, 1)
     if width is not None:
-        whole("width", width, 1)
+        width = whole("width", width, 1)
     highest = float(torch.diagonal(start).max())
     limit = 1e3 * max(1.0, highest) if cap is None else above_zero("cap", cap)
     if not highest < limit:

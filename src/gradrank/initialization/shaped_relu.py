@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from gradrank.foundation.errors import InputError
-from gradrank.foundation.numbers import finite
+from gradrank.foundation.numbers import finite, whole
 from gradrank.initialization.shaping import correlation
 
 SERIES = 1e-2  # below this angle sin θ − θ cos θ is its series: the difference would lose all digits
@@ -28,8 +28,8 @@ class ShapedReLU:
     c_minus: float
 
     def __post_init__(self) -> None:
-        finite("c_plus", self.c_plus)
-        finite("c_minus", self.c_minus)
+        object.__setattr__(self, "c_plus", finite("c_plus", self.c_plus))
+        object.__setattr__(self, "c_minus", finite("c_minus", self.c_minus))
 
     @property
     def growth(self) -> float:
@@ -38,7 +38,8 @@ class ShapedReLU:
 
     def slopes(self, width: int) -> tuple[float, float]:
         """Return s₊ and s₋."""
-        return 1 + self.c_plus / math.sqrt(width), 1 + self.c_minus / math.sqrt(width)
+        root = math.sqrt(whole("width", width, 1))
+        return 1 + self.c_plus / root, 1 + self.c_minus / root
 
     def normaliser(self, width: int) -> float:
         """Return c = 2/(s₊² + s₋²)."""

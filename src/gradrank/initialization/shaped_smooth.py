@@ -11,7 +11,7 @@ import torch
 
 from gradrank.foundation.errors import InputError
 from gradrank.foundation.expectations import gaussian_expectation
-from gradrank.foundation.numbers import above_zero
+from gradrank.foundation.numbers import above_zero, whole
 from gradrank.initialization.shaping import correlation
 from gradrank.problem.activations import Activation, activation
 
@@ -32,7 +32,7 @@ class ShapedSmooth:
     normalised: bool = True
 
     def __post_init__(self) -> None:
-        above_zero("a", self.a)
+        object.__setattr__(self, "a", above_zero("a", self.a))
         at_zero, slope = self._derivatives[:2]
         if abs(at_zero) > 1e-12:
             raise InputError(
@@ -88,7 +88,7 @@ class ShapedSmooth:
 
     def normaliser(self, width: int) -> float:
         """Return c = 1/E φ_s(g)², g ~ N(0, 1), or 1."""
-        return _smooth_normaliser(self, width) if self.normalised else 1.0
+        return _smooth_normaliser(self, whole("width", width, 1)) if self.normalised else 1.0
 
     def apply_(self, z: torch.Tensor, width: int) -> torch.Tensor:
         """Replace z by φ_s(z)."""

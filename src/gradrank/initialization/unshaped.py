@@ -7,15 +7,17 @@ import math
 import numpy as np
 
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import above_zero, whole
+from gradrank.foundation.numbers import above_zero, finite, whole
 from gradrank.foundation.random import stream
 
+LONGEST = 100.0  # time
 COLLAPSE = math.sqrt(2) / (3 * math.pi)  # k: l²(1 − ρ_l) → 1/k² = 9π²/2
 
 
 def arc_cosine_kernel(rho: float) -> float:
     """Return κ(ρ) = (√(1 − ρ²) + ρ(π − arccos ρ))/π, the correlation after one layer of infinite width."""
-    if isinstance(rho, bool) or not isinstance(rho, (int, float)) or not -1 <= rho <= 1:
+    rho = finite("rho", rho)
+    if not -1 <= rho <= 1:
         raise unusable("rho", rho, "give a number from −1 to 1")
     return (math.sqrt(1 - rho * rho) + rho * (math.pi - math.acos(rho))) / math.pi
 
@@ -23,7 +25,7 @@ def arc_cosine_kernel(rho: float) -> float:
 def collapse(rho0: float, depth: int) -> float:
     """Return 1 − ρ_l after ``depth`` layers of infinite width; iterated in x = 1 − ρ, so that no digits cancel."""
     arc_cosine_kernel(rho0)
-    x = 1.0 - rho0
+    x = 1.0 - float(rho0)
     for _ in range(whole("depth", depth, 0)):
         theta = 2 * math.asin(min(1.0, math.sqrt(x / 2)))
         defect = math.sin(theta) - theta * math.cos(theta) if theta > 1e-2 else theta**3 / 3 * (1 - theta**2 / 10)
@@ -57,6 +59,8 @@ def sample_collapse(time: float, samples: int, seed: int = 0, *, steps: int = 20
 def collapse_moments(time: float) -> tuple[float, float]:
     """Return E q^(−½) = k(e^{2t} − 1)/(2t) and E q⁻¹ = (k²/t²)[(e^{6t} − e^{2t})/4 − (e^{6t} − 1)/6]."""
     t = above_zero("time", time)
+    if t > LONGEST:
+        raise unusable("time", time, f"give at most {LONGEST:g}: the moments grow as e^(6t)")
     half = COLLAPSE * math.expm1(2 * t) / (2 * t)
     one = (COLLAPSE / t) ** 2 * ((math.exp(6 * t) - math.exp(2 * t)) / 4 - math.expm1(6 * t) / 6)
     return half, one

@@ -18,6 +18,7 @@ from gradrank.onestep.moments import Moments, moments
 from gradrank.onestep.spike_theory import gradient_norm
 
 Number = Any  # a float where one penalty was given, else an array of shape (L,)
+WIDEST = 1e11  # ψ₂: beyond, the risk was off by 1 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,8 @@ def asymptotic_risk(
     """
     psi1, psi2 = checked_ratio("psi1", psi1), checked_ratio("psi2", psi2)
     psi0 = psi1 if psi0 is None else checked_ratio("psi0", psi0)
+    if psi2 > WIDEST:
+        raise unusable("psi2", psi2, f"give at most {WIDEST:g}: beyond, the spectrum of the features loses its digits")
     noise = at_least_zero("noise", noise)
     eta = math.inf if isinstance(eta, (float, np.floating)) and eta == math.inf else at_least_zero("eta", eta)
     ridges = checked_ridges(ridge)

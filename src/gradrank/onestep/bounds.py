@@ -53,7 +53,9 @@ def linear_risk(psi1: float, teacher: Any, noise: float, ridge: float | None = N
         ridge = (target.mu2_squared + noise**2) / (psi1 * target.mu1**2)
     ridge = at_least_zero("ridge", ridge)
     if ridge == 0 and psi1 == 1:
-        raise peak()
+        if target.mu2_squared + noise**2 > 0:
+            raise peak()
+        return LinearRisk(0.0, ridge, 0.0)  # nothing is left to learn wrong
     # κ² + κ(1 − 1/ψ₁ − λ) − λ = 0
     half = (1 - 1 / psi1 - ridge) / 2
     kappa = -half + (half**2 + ridge) ** 0.5 if half <= 0 else ridge / (half + (half**2 + ridge) ** 0.5)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradrank.foundation.errors import ConvergenceError, InputError
+from gradrank.foundation.numbers import whole
 from gradrank.onestep.functions import Scalar, centred
 
 
@@ -48,6 +49,7 @@ class Moments:
 
     def hermite(self, order: int) -> float:
         """Return E f(z) He_k(z), which is E f⁽ᵏ⁾(z) for a smooth f."""
+        order = whole("order", order, 0)
         return self._moment(f"hermite{order}", lambda z: self.function.value(z) * hermite_polynomial(z, order))
 
     def _moment(self, name: str, integrand: Callable[[torch.Tensor], torch.Tensor]) -> float:

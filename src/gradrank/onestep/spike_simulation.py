@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from gradrank.foundation.errors import unusable
-from gradrank.foundation.numbers import whole
+from gradrank.foundation.numbers import finite, whole
 from gradrank.linalg.operators import Dense
 from gradrank.onestep.arguments import checked_ratio, checked_seeds
 from gradrank.onestep.moments import moments
@@ -107,15 +107,17 @@ def simulate_feature_spikes(
     InputError
         If a value is not usable; the message names it.
     """
-    if isinstance(s, bool) or not isinstance(s, (int, float)) or not 0 <= s < 0.5:
+    s = finite("s", s)
+    if not 0 <= s < 0.5:
         raise unusable("s", s, "give an exponent of at least 0 and below ½")
-    chosen, d = checked_seeds(seeds), round(whole("n", n, 8) / checked_ratio("psi1", psi1))
+    chosen, n = checked_seeds(seeds), whole("n", n, 8)
+    d = round(n / checked_ratio("psi1", psi1))
     if d < 2:
         raise unusable("psi1", psi1, f"give at most {n / 2:g}: d = n/psi1 must be at least 2")
     world = World.of(Sizes.of(d, psi1, psi2, None, 2), activation, teacher, noise, device=device, unit_rows=True)
     if abs(world.slope) < 1e-9 * math.sqrt(moments(world.sigma).variance) or not moments(world.sigma).variance > 0:
         raise unusable("activation", world.sigma.name, "E σ′(z) = 0: the step has no spike")
-    if not moments(world.teacher).variance + noise**2 > 0:
+    if not moments(world.teacher).variance + world.noise**2 > 0:
         raise unusable("teacher", world.teacher.name, "it is constant: nothing is learned")
     theta = float(n) ** s
     found = [_features(world, theta, seed) for seed in chosen]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradrank.foundation.errors import InputError, unusable
-from gradrank.foundation.numbers import at_least_zero
+from gradrank.foundation.numbers import at_least_zero, finite
 from gradrank.onestep.arguments import checked_ratio
 from gradrank.onestep.functions import centred
 from gradrank.onestep.moments import Moments, moments
@@ -106,7 +106,8 @@ def feature_spikes(s: float, activation: Any) -> FeatureSpikeTheory:
         If s is not in (0, ½), or is one of the boundaries (k − 1)/(2k), where the strength neither grows nor falls; or
         if it takes more than twelve orders.
     """
-    if isinstance(s, bool) or not isinstance(s, (int, float)) or not 0 < s < 0.5:
+    s = finite("s", s)
+    if not 0 < s < 0.5:
         raise unusable("s", s, "give an exponent above 0 and below ½")
     boundaries = [(k - 1) / (2 * k) for k in range(1, HIGHEST_ORDER + 2)]
     for k, boundary in enumerate(boundaries, start=1):

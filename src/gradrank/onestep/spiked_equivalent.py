@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
+from gradrank.foundation.errors import InputError
 from gradrank.linalg.fixed_point import fixed_point
 from gradrank.onestep.conditional_moments import (
     FeatureMoments,
@@ -33,6 +34,7 @@ from gradrank.onestep.functions import Scalar
 SPAN = 5.5  # of the rule over k
 MOST = 200  # evaluations of the fixed point
 TOLERANCE = 1e-9  # of d, relative
+STRONGEST = 200.0  # |⟨v̂, w_j⟩|, for which the rule over k has 4001 nodes
 ROWS = 64  # of the products at a time
 
 
@@ -50,7 +52,10 @@ class SpikedEquivalent:
     def of(cls, W: np.ndarray, beta: np.ndarray, v: np.ndarray, sigma: Scalar, teacher: Scalar) -> SpikedEquivalent:
         """Return the equivalent for weights W (N, d), the teacher's direction β and the spike's direction v, both of norm one."""
         s = W @ v
-        k, weights = trapezoid(SPAN, count_of_nodes(float(np.abs(s).max())))
+        strongest = float(np.abs(s).max())
+        if strongest > STRONGEST:
+            raise InputError(f"weights: |⟨v̂, w_j⟩| is {strongest:.3g} for a neuron; up to {STRONGEST:g} is resolved")
+        k, weights = trapezoid(SPAN, count_of_nodes(strongest))
         across = W - np.outer(s, v)
         rho = np.linalg.norm(across, axis=1)
         unit = across / np.maximum(rho, np.finfo(float).tiny)[:, None]

@@ -45,7 +45,7 @@ class Sizes:
         InputError
             If a ratio is not above zero or gives fewer than two samples or neurons.
         """
-        whole("d", d, 2)
+        d = whole("d", d, 2)
         ratios = {"psi1": psi1, "psi2": psi2, "psi0": psi1 if psi0 is None else psi0}
         found = {}
         for name, ratio in ratios.items():
@@ -83,14 +83,14 @@ class World:
         unit_rows: bool = False,
     ) -> World:
         """Check what a user gave; see `gradrank.onestep.simulation.simulate`."""
-        at_least_zero("noise", noise)
+        noise = at_least_zero("noise", noise)
         if outer not in OUTER:
             raise unusable("outer", outer, f"give one of {', '.join(OUTER)}")
         rows = sizes.step + sizes.ridge
         entries = (rows + sizes.test + sizes.m) * sizes.d + rows * sizes.m
         require_memory("d", 8.0 * entries, "give a smaller d or fewer samples")
         sigma, target = centred(activation, "activation"), centred(teacher, "teacher")
-        return cls(sizes, sigma, target, float(noise), outer, loss_named(loss), device_named(device), unit_rows)
+        return cls(sizes, sigma, target, noise, outer, loss_named(loss), device_named(device), unit_rows)
 
     def direction(self, seed: int) -> torch.Tensor:
         """Return the teacher's direction β, uniform on the sphere, shape (d,)."""

@@ -1,6 +1,7 @@
 """Particle flows: digits of a velocity, samples against the population, symmetries, conservation, and what is refused."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -89,6 +90,9 @@ def test_digits_of_the_linear_predictor() -> None:
     times = [0.0, 0.7, 3.0, 30.0]
     isotropic = linear_predictor_flow([0.6, 0.8], 1.5 * np.eye(2), 1.2, times)
     np.testing.assert_allclose(isotropic @ [0.6, 0.8], isotropic_progress(1.0, 1.2, 1.5, times), atol=1e-10)
+    np.testing.assert_allclose(  # w′ = ¼S₀(w* − w) for a small w*, of which nothing cancels
+        isotropic_progress(1e-20, 1.0, 1.0, [0, 1, 1e3]), [0.0, 1e-20 * -math.expm1(-0.25), 1e-20], rtol=1e-12
+    )
 
 
 def test_few_neurons_reproduce_infinite_width_on_an_odd_target() -> None:
@@ -238,3 +242,28 @@ def test_symmetries_that_are_none_are_refused_in_one_line() -> None:
     for p in (1.5, True, 4, "1", np.array([1, 2])):
         with pytest.raises(InputError, match="p: "):
             ProjectedTarget(np.sin, p)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: initial_particles(10**12, 3), "m: needs .* of memory"),
+        (lambda: particle_flow(NormTarget, 4, [1.0], d=3), "target: <class .* is not allowed; give a target"),
+        (lambda: CorrelatedRisk("x", np.eye(2)), "target: 'x' is not allowed; give a target"),
+        (
+            lambda: CorrelatedRisk(SampleRisk(np.ones((3, 2)), np.ones(3)), np.eye(2)),
+            "target: SampleRisk.* give a target",
+        ),
+        (lambda: CorrelatedRisk(NormTarget(1), np.ones((0, 0))), r"covariance: shape \(0, 0\) is not allowed"),
+        (
+            lambda: excess_risk(np.ones((3, 3)), np.ones(2), np.eye(2)),
+            r"w: shape \(3, 3\) is not allowed; give \(T, 2\)",
+        ),
+        (lambda: excess_risk([[math.nan, 1.0]], np.ones(2), np.eye(2)), "w: an entry is NaN"),
+        (lambda: excess_risk(np.ones((3, 2)), np.ones(2), -np.eye(2)), "covariance: is not positive semidefinite"),
+        (lambda: rates([1e200, 2.0], np.eye(2), 1.0), r"w_star: 1e\+200 is not allowed"),
+    ],
+)
+def test_risks_and_predictors_that_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

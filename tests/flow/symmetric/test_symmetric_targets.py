@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from gradrank.flow import LinearTarget, NetworkTarget, NormTarget, ProjectedTarget
 from gradrank.flow.symmetric.kernels import psi, psi_even, relu_field, relu_gram, zonal_eigenvalues
@@ -102,9 +103,22 @@ def test_a_projection_of_a_network_is_that_network() -> None:
         (lambda: NormTarget(0), "p: 0 is not allowed"),
         (lambda: NormTarget(4).field(B1), "p: 4 is not allowed for inputs of dimension 3"),
         (lambda: ProjectedTarget(smooth, 4), "p: 4 is not allowed"),
-        (lambda: ProjectedTarget(lambda x: x, 1).second_moment, "function: gives values of another shape"),
+        (lambda: ProjectedTarget(lambda x: x, 1).second_moment, r"function: gives shape \(641, 1\) for 641 points"),
+        (lambda: ProjectedTarget(3, 1), "function: 3 is not allowed; give a function of arrays"),
+        (
+            lambda: ProjectedTarget(lambda x: 1j * x[:, 0], 1).second_moment,
+            "function: .* give a function that returns finite",
+        ),
     ],
 )
 def test_what_is_refused(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_function_of_tensors_that_keep_their_graph() -> None:
+    """The values alone are used."""
+    slope = torch.ones((), dtype=torch.float64, requires_grad=True)
+    target = ProjectedTarget(lambda x: slope * torch.from_numpy(x[:, 0]), 1)
+    np.testing.assert_allclose(target.field(B1)[0], LinearTarget([1.0, 0.0, 0.0]).field(B1)[0], atol=1e-12)
+    np.testing.assert_allclose(target.value(B1), B1[:, 0])

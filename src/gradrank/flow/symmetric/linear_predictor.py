@@ -12,7 +12,7 @@ from gradrank.flow.symmetric.integration import integrate
 from gradrank.flow.symmetric.targets import vector
 from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError
-from gradrank.foundation.numbers import above_zero, finite_times
+from gradrank.foundation.numbers import above_zero, finite, finite_times
 
 
 def mobility(w: np.ndarray, s0: float) -> np.ndarray:
@@ -77,11 +77,13 @@ def isotropic_progress(size: float, s0: float, scale: float, times: Sequence[flo
     """
     size, s0, scale = above_zero("size", size), above_zero("s0", s0), above_zero("scale", scale)
     R = math.sqrt(16 * size**2 + s0**2)
-    upper, lower = (4 * size + R) / s0, (4 * size - R) / s0
-    # z = (z₋ + D z₊)/(1 + D), in terms of 1/D, which does not overflow
-    inverse = (upper - 1) / (1 - lower) * np.exp(-scale * R * finite_times(times) / 4)
-    z = (upper + inverse * lower) / (1 + inverse)
-    return np.asarray(s0 / 8 * (z - 1 / z))
+    upper = (4 * size + 16 * size**2 / (R + s0)) / s0  # z₊ − 1; 1 − z₋ follows without cancellation too
+    lower = 1 + s0 / (R + 4 * size)
+    past = -scale * R * finite_times(times) / 4
+    beyond = (
+        -upper * np.expm1(past) / (1 + upper / lower * np.exp(past))
+    )  # z − 1, in terms of 1/D, which does not overflow
+    return np.asarray(s0 / 8 * beyond * (2 + beyond) / (1 + beyond))
 
 
 def rates(w_star: Any, covariance: Any, s0: float) -> tuple[float, float]:
@@ -92,15 +94,28 @@ def rates(w_star: Any, covariance: Any, s0: float) -> tuple[float, float]:
 
 
 def excess_risk(w: np.ndarray, w_star: Any, covariance: Any) -> np.ndarray:
-    """Return ½(w* − w)ᵀC(w* − w) for rows of (T, d), shape (T,)."""
-    gap = vector("w_star", w_star) - np.atleast_2d(w)
-    return np.asarray(
-        0.5 * np.einsum("ti,ij,tj->t", gap, real_array("covariance", covariance, "a covariance matrix"), gap)
-    )
+    """Return ½(w* − w)ᵀC(w* − w) for rows of (T, d), shape (T,).
+
+    Raises
+    ------
+    InputError
+        If a value is not usable, or the shapes do not fit.
+    """
+    target, C = _linear(w_star, covariance)
+    found = np.atleast_2d(real_array("w", w, "predictors (T, d)"))
+    if found.ndim != 2 or found.shape[1] != len(target):
+        raise InputError(f"w: shape {found.shape} is not allowed; give (T, {len(target)})")
+    return np.asarray(0.5 * np.einsum("ti,ij,tj->t", target - found, C, target - found))
 
 
 def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.ndarray, float]:
+    return *_linear(w_star, covariance), above_zero("s0", s0)
+
+
+def _linear(w_star: Any, covariance: Any) -> tuple[np.ndarray, np.ndarray]:
     w, C = vector("w_star", w_star), real_array("covariance", covariance, "a covariance matrix")
+    for name, entries in (("w_star", w), ("covariance", C)):
+        finite(name, float(np.abs(entries).max(initial=0)))
     if C.shape != (len(w), len(w)) or not np.allclose(
         C, C.T, rtol=0, atol=1e-12 * max(1.0, float(np.abs(C).max(initial=0)))
     ):
@@ -109,4 +124,4 @@ def _checked(w_star: Any, covariance: Any, s0: float) -> tuple[np.ndarray, np.nd
         )
     if np.linalg.eigvalsh(C)[0] < -1e-12 * np.abs(C).max():
         raise InputError("covariance: is not positive semidefinite; give a covariance matrix")
-    return w, C, above_zero("s0", s0)
+    return w, C

@@ -14,6 +14,7 @@ from gradrank.flow.symmetric.kernels import relu_field, relu_gram
 from gradrank.flow.symmetric.targets import Target
 from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.memory import require_memory
 from gradrank.foundation.numbers import above_zero, finite, increasing_times, whole
 from gradrank.foundation.random import stream, unit_rows
 
@@ -100,10 +101,13 @@ class CorrelatedRisk:
     """A population risk for x ~ N(0, C), where the target is given as a function of C^(−½)x."""
 
     def __init__(self, target: Target, covariance: np.ndarray) -> None:
+        if isinstance(target, type) or not hasattr(target, "field"):
+            raise unusable("target", target, "give a target such as LinearTarget")
         self.white = PopulationRisk(target)
         C = real_array("covariance", covariance, "a covariance matrix (d, d)")
         if (
             C.ndim != 2
+            or C.size == 0
             or C.shape[0] != C.shape[1]
             or not np.allclose(C, C.T, rtol=0, atol=1e-12 * np.abs(C).max(initial=0))
         ):
@@ -155,11 +159,11 @@ def initial_particles(
     """
     m, d, sigma = whole("m", m, 1), whole("d", d, 1), above_zero("sigma", sigma)
     _check_group(group, d)
-    whole("seed", seed, 0)
+    require_memory("m", 8.0 * m * (d + 1), "give fewer neurons or a smaller d")
     order = max(1, len(group))
     if m % order:
         raise unusable("m", m, f"give a multiple of the group's order {order}")
-    rng = stream(seed, "symmetric.particles")
+    rng = stream(whole("seed", seed, 0), "symmetric.particles")
     a = sigma * (rng.integers(0, 2, m // order) * 2.0 - 1.0)
     start = Particles(a, sigma * unit_rows(rng, m // order, d))
     if not group:
@@ -227,7 +231,7 @@ def particle_flow(
         If the integrator cannot keep the tolerance, or takes more than 30,000 evaluations for it.
     """
     grid = increasing_times(times)
-    if not hasattr(target, "velocity") and not hasattr(target, "field"):
+    if isinstance(target, type) or not (hasattr(target, "velocity") or hasattr(target, "field")):
         raise unusable("target", target, "give a target such as LinearTarget, or a risk such as SampleRisk")
     if isinstance(particles, Particles):
         a, B = real_array("particles.a", particles.a, "(m,)"), real_array("particles.B", particles.B, "(m, d)")
@@ -242,7 +246,9 @@ def particle_flow(
     m, shape = len(start.a), start.B.shape
     try:
         risk.velocity(start)
-    except (ValueError, IndexError) as error:
+    except InputError:
+        raise
+    except (ValueError, IndexError, TypeError) as error:
         raise InputError(
             f"target: does not fit neurons of dimension {shape[1]} ({' '.join(str(error).split())})"
         ) from None

@@ -103,7 +103,7 @@ class NormTarget:
     p: int
 
     def __post_init__(self) -> None:
-        whole("p", self.p, 1)
+        object.__setattr__(self, "p", whole("p", self.p, 1))
 
     @property
     def second_moment(self) -> float:
@@ -149,10 +149,13 @@ class ProjectedTarget:
     nodes: int | None = None
 
     def __post_init__(self) -> None:
-        if whole("p", self.p, 1) > 3:
+        if not callable(self.function):
+            raise unusable("function", self.function, "give a function of arrays (k, p)")
+        object.__setattr__(self, "p", whole("p", self.p, 1))
+        if self.p > 3:
             raise unusable("p", self.p, "give 1, 2 or 3")
         if self.nodes is not None:
-            whole("nodes", self.nodes, 17)
+            object.__setattr__(self, "nodes", whole("nodes", self.nodes, 17))
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -164,11 +167,9 @@ class ProjectedTarget:
         points = np.stack([grid.ravel() for grid in grids], axis=1)
         mass = np.prod(np.stack([w.ravel() for w in np.meshgrid(*[weights] * self.p, indexing="ij")]), axis=0)
         kept = mass > 1e-18
-        values = np.asarray(self.function(points[kept]), dtype=np.float64)
-        if values.shape != (int(kept.sum()),) or not np.isfinite(values).all():
-            raise InputError(
-                "function: gives values of another shape, or that are not finite; it takes (k, p) and returns (k,)"
-            )
+        values = real_array("function", self.function(points[kept]), "a function that returns finite real numbers (k,)")
+        if values.shape != (int(kept.sum()),):
+            raise InputError(f"function: gives shape {values.shape} for {int(kept.sum())} points; give (k,) for (k, p)")
         return points[kept], mass[kept], values
 
     @cached_property
@@ -179,7 +180,7 @@ class ProjectedTarget:
 
     def value(self, X: np.ndarray) -> np.ndarray:
         """Return F(x_H)."""
-        return np.asarray(self.function(X[:, : self.p]), dtype=np.float64)
+        return real_array("function", self.function(X[:, : self.p]), "a function that returns finite real numbers (k,)")
 
     def reduced_field(self, P: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return G* for b_H = p and ‖b_⊥‖ = q, rows of (m, p) and (m,), and its derivatives by p and by q.

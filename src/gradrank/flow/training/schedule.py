@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from gradrank.foundation.errors import InputError, unusable
+from gradrank.foundation.numbers import whole
 
 
 class Schedule(Protocol):
@@ -16,11 +17,6 @@ class Schedule(Protocol):
         """Return the chosen steps of a run of ``last`` steps."""
 
 
-def _whole(field: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise unusable(field, value, f"give a whole number of at least {least}")
-
-
 @dataclass(frozen=True)
 class Every:
     """0, k, 2k, … and the last step."""
@@ -28,7 +24,7 @@ class Every:
     k: int = 1
 
     def __post_init__(self) -> None:
-        _whole("schedule.k", self.k, 1)
+        object.__setattr__(self, "k", whole("schedule.k", self.k, 1))
 
     def steps(self, last: int) -> frozenset[int]:
         """Return the multiples of k and the last step."""
@@ -45,7 +41,7 @@ class Logarithmic:
     per_decade: int = 10
 
     def __post_init__(self) -> None:
-        _whole("schedule.per_decade", self.per_decade, 1)
+        object.__setattr__(self, "per_decade", whole("schedule.per_decade", self.per_decade, 1))
 
     def steps(self, last: int) -> frozenset[int]:
         """Return 0, the rounded powers up to the last step, and the last step."""
@@ -67,9 +63,7 @@ class At:
             raise unusable("schedule.given", given, "give a list of steps") from None
         if not chosen:
             raise unusable("schedule.given", [], "give at least one step")
-        for step in chosen:
-            _whole("schedule.given", step, 0)
-        object.__setattr__(self, "given", tuple(sorted({int(step) for step in chosen})))
+        object.__setattr__(self, "given", tuple(sorted({whole("schedule.given", step, 0) for step in chosen})))
 
     def steps(self, last: int) -> frozenset[int]:
         """Return the given steps.
