@@ -105,6 +105,11 @@ def test_alignment_with_the_start_does_not_need_step_zero() -> None:
 def test_directions_of_another_length_are_refused() -> None:
     with pytest.raises(gr.InputError, match=r"directions: 'mine' has the shape \(3,\); give a vector of length d = 80"):
         run(small(), Alignments({"mine": torch.ones(3)}))
+    with pytest.raises(gr.InputError, match="directions: 'mine': 'x' is not allowed; give a vector of length 80"):
+        run(small(), Alignments({"mine": "x"}))
+    for name in ("q", "chance", "start"):
+        with pytest.raises(gr.InputError, match=f"directions: '{name}' is recorded already"):
+            run(small(), Alignments({name: torch.ones(80)}))
     with pytest.raises(gr.InputError, match="directions: 'list' is not allowed; give a mapping"):
         Alignments([torch.ones(80)])
 
@@ -148,6 +153,8 @@ def test_principal_angles_that_say_nothing_are_refused() -> None:
         run(small(m=50), PrincipalAngles())
     with pytest.raises(gr.InputError, match=r"reference: the shape \(3, 2\) is not allowed"):
         run(small(), PrincipalAngles(torch.ones(3, 2)))
+    with pytest.raises(gr.InputError, match="reference: an entry is NaN or infinite"):
+        run(small(), PrincipalAngles(torch.full((100, 80), math.nan)))
     with pytest.raises(gr.InputError, match="reference: 'end' is not allowed; give 'start' or a weight matrix"):
         PrincipalAngles("end")
 
@@ -238,6 +245,9 @@ def test_own_tracker() -> None:
     [
         ([3.0] * 7, "trackers: record returned a float; give a mapping of names to arrays"),
         ([{"mine": "text"}] * 7, "trackers: 'mine' has the type <U4; give numbers or arrays of numbers"),
+        ([{"mine": [[1.0], [1.0, 2.0]]}] * 7, "trackers: 'mine' is no array; give numbers or arrays of numbers"),
+        ([{"mine": torch.ones(2, dtype=torch.bfloat16)}] * 7, "trackers: 'mine' is no array"),
+        ([{"step": 0.0}] * 7, "trackers: 'step' is the name of the steps themselves"),
         ([{"loss": 0.0}] * 7, "trackers: two of them record 'loss'; leave one out, or give it another name"),
         ([{"mine": 0.0}, {"mine": [1.0, 2.0]}], "trackers: 'mine' has the shape (2,) after ()"),
         ([{"table": [1.0]}] * 7, "trackers: 'table' has the shape (1,); give 2 dimensions"),

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy.linalg import subspace_angles
 
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError
 
 
@@ -19,7 +20,9 @@ def mean_principal_angle(A: torch.Tensor | np.ndarray, B: torch.Tensor | np.ndar
     InputError
         If the shapes differ or m ≤ d.
     """
-    first, second = (_array(matrix) for matrix in (A, B))
+    first, second = (
+        real_array(name, matrix, "a weight matrix (m, d)") for name, matrix in (("W", A), ("reference", B))
+    )
     if first.ndim != 2 or first.shape != second.shape:
         raise InputError(f"reference: the shape {second.shape} is not allowed; give that of the weights, {first.shape}")
     m, d = first.shape
@@ -28,9 +31,3 @@ def mean_principal_angle(A: torch.Tensor | np.ndarray, B: torch.Tensor | np.ndar
             f"network.m: {m} is not allowed; column spaces of R^m are compared, which needs m above d = {d}"
         )
     return math.degrees(float(np.mean(subspace_angles(first, second))))
-
-
-def _array(matrix: torch.Tensor | np.ndarray) -> np.ndarray:
-    """Return the matrix as float64, which the angles' arccosines need."""
-    array = matrix.detach().cpu().numpy() if isinstance(matrix, torch.Tensor) else np.asarray(matrix)
-    return np.asarray(array, dtype=np.float64)

@@ -11,6 +11,8 @@ import torch
 
 from gradrank.foundation.errors import InputError
 
+STEP = "step"
+
 
 @dataclass
 class Series:
@@ -39,6 +41,8 @@ def append(
     if not isinstance(recorded, Mapping):
         raise InputError(f"trackers: record returned a {type(recorded).__name__}; give a mapping of names to arrays")
     arrays = {str(name): _array(str(name), value) for name, value in recorded.items()}
+    if STEP in arrays:
+        raise InputError(f"trackers: '{STEP}' is the name of the steps themselves; give the quantity another name")
     for name, array in arrays.items():
         known = series.get(name)
         if known is None:
@@ -63,7 +67,10 @@ def append(
 
 def _array(name: str, value: Any) -> np.ndarray:
     """Return a value as an array of its own."""
-    array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    try:
+        array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    except (TypeError, ValueError):  # lists of different lengths, or a type of numbers that NumPy lacks
+        raise InputError(f"trackers: '{name}' is no array; give numbers or arrays of numbers") from None
     if array.dtype.kind not in "fiub":
         raise InputError(f"trackers: '{name}' has the type {array.dtype}; give numbers or arrays of numbers")
     return np.array(array, dtype=np.float64 if array.dtype.itemsize > 8 else array.dtype)

@@ -13,6 +13,7 @@ import torch
 from gradrank.flow.training.principal_angles import mean_principal_angle
 from gradrank.flow.training.schedule import ALWAYS, Schedule
 from gradrank.flow.training.state import State
+from gradrank.foundation.arrays import real_array
 from gradrank.foundation.errors import InputError, unusable
 from gradrank.gradient.alignments import chance_level, cosines
 from gradrank.gradient.centring import mean_derivative
@@ -123,7 +124,9 @@ class Alignments:
         d = len(u)
         named = left_directions(state.draw, state.split) | {"start": state.start.leading_direction}
         for name, given in self.directions.items():
-            direction = torch.as_tensor(given).to(u)
+            if name in named or name == "chance":
+                raise InputError(f"directions: '{name}' is recorded already; give the direction another name")
+            direction = torch.from_numpy(real_array(f"directions: '{name}'", given, f"a vector of length {d}")).to(u)
             if direction.shape != (d,):
                 raise InputError(
                     f"directions: '{name}' has the shape {tuple(direction.shape)}; give a vector of length d = {d}"
