@@ -45,6 +45,10 @@ def test_sweep_report_and_what_they_refuse(sweep: Path, tmp_path: Path, capsys: 
     cases = {
         "is not empty": ["report", str(store), "-o", str(report)],
         "where.part: 'x' is not allowed": ["report", str(store), "-o", str(tmp_path / "r"), "--where", "part=x"],
+        "where: nu=0, nu=0.45 is not allowed; give each axis once": [
+            *("report", str(store), "-o", str(tmp_path / "r"), "--where", "nu=0", "--where", "nu=0.45")
+        ],
+        "it is in the store; give another folder": ["report", str(store), "-o", str(store / "r")],
         "give AXIS=VALUE": ["report", str(store), "-o", str(tmp_path / "r"), "--where", "part"],
         "variable: 'shares' is not allowed": ["report", str(store), "-o", str(tmp_path / "r"), "--variable", "shares"],
         "is not a store of gradrank": ["report", str(report), "-o", str(tmp_path / "r")],

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray
 
-from gradrank.experiments.cluster import Where, slurm_cluster
+from gradrank.experiments.cluster import Where, connected, slurm_cluster
 from gradrank.experiments.experiment import Experiment
 from gradrank.experiments.run import Progress, run
 from gradrank.experiments.store import State, Store
@@ -195,6 +195,25 @@ def test_ctrl_c_says_what_is_there_and_how_to_go_on(tmp_path: Path) -> None:
     assert int((Store.existing(path).state() == State.DONE).sum()) >= 2
 
 
+@pytest.mark.slow
+def test_processes_leave_ctrl_c_to_the_main_one(tmp_path: Path) -> None:
+    """A terminal sends it to all of them: workers that took it printed their tracebacks. Also those that replace a dead one."""
+    with connected(Where(workers=2), 1) as client:
+        blocked = {}
+        for _ in range(2):
+            deadline = time.monotonic() + 60
+            while len(blocked := client.run(_blocks_ctrl_c)) < 2 and time.monotonic() < deadline:
+                time.sleep(0.2)
+            assert list(blocked.values()) == [True, True]
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            time.sleep(1)
+    assert not _blocks_ctrl_c()
+
+
+def _blocks_ctrl_c() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
@@ -266,6 +285,10 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('cores = 1\nmemory = "1GB"\n', "cluster.cores: 1 is not allowed; give at least the 2 threads"),
+        ('cores = true\nmemory = "1GB"\n', "cluster.cores: True is not allowed"),
+        ('cores = 2\nmemory = "1GB"\nn_workers = 4\n', "cluster.n_workers: no such option"),
+        ('cores = 2\nmemory = "1GB"\nasynchronous = true\n', "cluster.asynchronous: no such option"),
+        ('cores = 2\nmemory = "1GB"\ninterface = "zz9"\n', "cluster: the options .*interface.* are not usable"),
         ("cores = 2\n", "cluster.memory: is missing"),
         ('cores = 2\nmemory = "1GB"\nque = "short"\n', "cluster.que: no such option of SLURMCluster; .* mean 'queue'"),
         ("cores", "is not TOML"),

@@ -3,9 +3,12 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,49 @@ def test_damaged_chunks_are_named_and_their_cells_computed_again(tmp_path: Path)
         Store.existing(tmp_path / "s.zarr").load()
     filled(tmp_path / "s.zarr")
     assert (Store.existing(tmp_path / "s.zarr").state() == State.DONE).all()
+
+
+def _attribute(name: str, value: object) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        body = json.loads((path / "zarr.json").read_text())
+        body["attributes"][name] = value
+        (path / "zarr.json").write_text(json.dumps(body))
+
+    return change
+
+
+def _content(file: str, text: str) -> Callable[[Path], object]:
+    return lambda path: (path / file).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(partial(lambda name, path: shutil.rmtree(path / name), name) for name in ("y", "state", "a")),
+        *(
+            _content(f"{name}/zarr.json", text)
+            for name in ("y", "state", "a")
+            for text in ("", "{", "[]", "{}", "null")
+        ),
+        _content("y/zarr.json", '{"zarr_format": 3, "node_type": "array"}'),
+        *(_content("zarr.json", text) for text in ("", "{", "[]", "null")),
+        *(_attribute(name, value) for name in ("specification", "dimensions", "runs") for value in ("x", None)),
+        _attribute("name", None),
+        _content("a/c/0", ""),
+        _content("b/c/0", "no chunk"),
+    ],
+)
+def test_a_damaged_store_is_refused_in_one_line(
+    tmp_path: Path, damage: Callable[[Path], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not called complete, and not an exception of Zarr's; nothing else is printed."""
+    path = tmp_path / "s.zarr"
+    filled(path)
+    damage(path)
+    for opened in (lambda: Store.existing(path), lambda: Store.open(path, experiment())):
+        with pytest.raises(InputError, match=r"store: '.*s\.zarr' is (damaged \(|not a store of gradrank)"):
+            opened()
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_store_that_another_run_makes_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from gradrank.experiments.run import Outcome, run
 from gradrank.experiments.run import Progress as Status
 from gradrank.experiments.store import Store
 from gradrank.experiments.sweep import Sweep
-from gradrank.foundation.errors import InputError
+from gradrank.foundation.errors import InputError, unusable
 from gradrank.foundation.names import look_up
 from gradrank.measurement.terminal import console
 from gradrank.report.figures import png
@@ -86,8 +86,13 @@ def report_command(
     """Draw every output of a store, or those named, as a folder of figures and a page."""
     check_writable(output, overwrite=overwrite)
     opened = Store.existing(store)
+    if output.resolve().is_relative_to(store.resolve()):
+        raise unusable("output", str(output), "it is in the store; give another folder")
     specification, data = opened.specification, opened.load()
-    chosen = dict(_pair(text, [str(axis) for axis in data.dims]) for text in where)
+    pairs = [_pair(text, [str(axis) for axis in data.dims]) for text in where]
+    chosen = dict(pairs)
+    if len(chosen) < len(pairs):
+        raise InputError(f"where: {', '.join(where)} is not allowed; give each axis once")
     names = [str(name) for name in data.data_vars if name not in OWN]
     for name in variables:
         look_up("variable", name, dict.fromkeys(names))

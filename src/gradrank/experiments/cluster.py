@@ -6,12 +6,14 @@ import inspect
 import logging
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 20
 SUBMIT_SECONDS = 60
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+OURS = {"n_workers", "asynchronous", "loop", "job_cls", "scheduler_cls", "security", "config_name", "silence_logs"}
 DEATHS = 3  # of the workers that ran a cell, after which the cell has failed
 LOST_SECONDS = 2  # between looks at whether processes are missing that their nannies did not replace
 ADDRESS = re.compile(r"tcp://(?:[\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", re.ASCII)
@@ -172,13 +175,19 @@ def _processes(count: int, threads: int) -> LocalCluster:
     # The libraries read these when they are loaded, so they must be there before the worker's Python starts.
     environment = {**dict.fromkeys(THREAD_VARIABLES, threads), "DASK_LOGGING__DISTRIBUTED": "critical"}
     with dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in environment.items()}):
-        return LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",  # any free port: another run may have the usual one
-            host="127.0.0.1",
-        )
+        # The cluster's thread and its processes inherit that they take no Ctrl-C, which is for this process to handle.
+        resource_tracker.ensure_running()  # its start, by the first process, would let Ctrl-C through again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # any free port: another run may have the usual one
+                host="127.0.0.1",
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
@@ -199,7 +208,7 @@ def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
     except ImportError:
         raise InputError("cluster: 'slurm' needs dask-jobqueue; pip install 'gradrank[cluster]'") from None
     given = read_toml(options)
-    known = {name for kind in (JobQueueCluster, Job, SLURMJob) for name in inspect.signature(kind).parameters}
+    known = {name for kind in (JobQueueCluster, Job, SLURMJob) for name in inspect.signature(kind).parameters} - OURS
     for name in given:
         if name not in known:
             raise InputError(f"cluster.{name}: no such option of SLURMCluster; {allowed_names(name, known)}")
@@ -210,7 +219,7 @@ def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
     except (AttributeError, TypeError, ValueError):
         raise unusable("cluster.memory", given["memory"], "give an amount such as '16GB'") from None
     cores_of_job = given.setdefault("cores", threads)
-    if not isinstance(cores_of_job, int) or cores_of_job < threads:
+    if isinstance(cores_of_job, bool) or not isinstance(cores_of_job, int) or cores_of_job < threads:
         raise unusable("cluster.cores", cores_of_job, f"give at least the {threads} threads of a cell")
     processes = given.setdefault("processes", cores_of_job // threads)
     if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= cores_of_job // threads:
@@ -224,8 +233,8 @@ def slurm_cluster(options: Path, threads: int) -> SLURMCluster:
     given["job_script_prologue"] = [*(f"export {name}={threads}" for name in THREAD_VARIABLES), *own]
     try:
         return SLURMCluster(**given)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"cluster: the options are not usable ({_first_line(error)})") from None
+    except Exception as error:  # whatever Dask or the network raises for them
+        raise InputError(f"cluster: the options {', '.join(given)} are not usable ({_first_line(error)})") from None
 
 
 def cores() -> int:

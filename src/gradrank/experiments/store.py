@@ -49,7 +49,7 @@ class Store:
     def __init__(self, path: Path, group: zarr.Group) -> None:
         self.path = path
         self._group = group
-        self._arrays: dict[str, Any] = {name: array for name, array in group.arrays() if name not in self.dimensions}
+        self._arrays: dict[str, Any] = {name: group[name] for name in (*self.specification["outputs"], *BUILTIN)}
         self._unlock: Callable[[], object] = lambda: None
         self._erring: set[tuple[int, ...]] = set()
 
@@ -95,18 +95,40 @@ class Store:
         Raises
         ------
         InputError
-            If there is none.
+            If there is none, or it is damaged.
         """
         try:
             group = zarr.open_group(path, mode="r+", use_consolidated=False)
             schema = group.attrs.get("schema")
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, PermissionError):
                 raise StorageError(f"store: '{path}' cannot be opened ({error.strerror})") from None
             schema = None
         if schema != SCHEMA:
             raise InputError(f"store: '{path}' is not a store of gradrank; give another folder")
-        return cls(path, group)
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of what Zarr makes of an array that it does not know
+                store = cls(path, group)
+                store._require_whole()
+        except OSError:
+            raise
+        except Exception as error:  # whatever JSON, Zarr or a codec raises
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(
+                f"store: '{path}' is damaged ({reason[:200]}); restore it, or give another folder"
+            ) from None
+        return store
+
+    def _require_whole(self) -> None:
+        """Read what there is of each kind once: attributes, coordinates, and whether every array has the shape it should."""
+        coordinates: list[Any] = [self._group[name] for name in self.dimensions]
+        shape = tuple(len(np.asarray(one[...])) for one in coordinates)
+        outer = len(self.specification["grid"]) + 1
+        for name, array in self._arrays.items():
+            if array.shape[:outer] != shape[:outer]:
+                raise ValueError(f"'{name}' has the shape {array.shape}")
+        if not isinstance(self._group.attrs["name"], str) or not all(isinstance(one, dict) for one in self.runs):
+            raise ValueError("'name' or 'runs' is of another kind")
 
     @property
     def specification(self) -> dict[str, Any]:
