@@ -165,27 +165,33 @@ def rows(m: int, d: int, seed: int = 0) -> np.ndarray:
 
 
 def test_the_dependence_of_non_linear_parts() -> None:
-    """√(8m)/d times the share of the quadratic part for random rows; one for a pair of equal rows, whose parts are equal."""
-    v = np.eye(300)[0]
-    relu = centred("relu", "activation")
+    """√(2m)/d times the share of the quadratic part for random rows; one where all rows come twice, as they are or turned."""
+    v, relu, tanh = np.eye(300)[0], centred("relu", "activation"), centred("tanh", "activation")
     quadratic = (1 / (4 * math.pi)) / (0.5 - 1 / (2 * math.pi) - 0.25)
-    for m in (150, 300):  # all eigenvalues, and the largest by itself
-        assert dependence(rows(m, 300), v, relu) == pytest.approx(quadratic * math.sqrt(8 * m) / 300, rel=0.2)
-    assert dependence(rows(300, 300), v, centred("tanh", "activation")) < 0.03
+    assert dependence(rows(150, 300), v, relu) == pytest.approx(quadratic * math.sqrt(2 * 150) / 300, rel=0.05)
+    assert dependence(rows(300, 300), v, tanh) < 0.01
     assert dependence(rows(300, 300), v, centred("linear", "activation")) == 0.0
-    assert dependence(0 * rows(5, 300), v, relu) == 0.0
+    assert dependence(np.eye(300), v, relu) == dependence(0 * np.eye(300), v, relu) == 0.0
+    for one in (rows(100, 300), np.eye(300)):
+        for sign in (1, -1):
+            for activation in (relu, tanh):
+                assert dependence(np.concatenate([one, sign * one]), v, activation) == pytest.approx(1, abs=0.05)
     pair = rows(100, 300)
     pair[1] = pair[0]
-    assert dependence(pair, v, relu) == pytest.approx(1, rel=0.1)
+    assert dependence(pair, v, tanh) == pytest.approx(math.sqrt(2 / 100), rel=0.1)
+    pair[:50] = np.outer(np.arange(50) - 20, v)  # along the spike: no non-linear part across it
+    assert dependence(pair, v, relu) < 0.1
 
 
 def test_rows_that_depend_on_each_other() -> None:
     """Doubled rows, of which simulation has a risk 36 % below that of independent features, and twice it for n < m."""
     beta = np.eye(100)[0]
-    for W in (np.concatenate([rows(100, 100), rows(100, 100)]), rows(200, 10) @ np.eye(10, 100), rows(2000, 100)):
+    for W in (np.concatenate([rows(100, 100), rows(100, 100)]), rows(200, 10) @ np.eye(10, 100), rows(3000, 100)):
         with pytest.raises(InputError, match="weights: the non-linear parts of the features are correlated"):
             conditional_risk(W, 0.01, 400, "relu", "relu", 0.2, beta)
-    assert 0.2 < conditional_risk(rows(100, 100), 0.01, 400, "relu", "relu", 0.2, beta).dependence < 0.35
+    assert 0.1 < conditional_risk(rows(100, 100), 0.01, 400, "relu", "relu", 0.2, beta).dependence < 0.15
+    orthogonal = conditional_risk(np.eye(300), 0.01, 400, "tanh", "tanh", 0.2, np.ones(300))
+    assert (orthogonal.dependence, orthogonal.risk > 0) == (0.0, True)
 
 
 @pytest.mark.slow

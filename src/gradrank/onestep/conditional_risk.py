@@ -37,7 +37,7 @@ class ConditionalRisk:
     reason: str  # why
     residual: Any  # of the equations solved, relative
     spike: float  # root mean square of ⟨v̂, w_j⟩
-    dependence: float  # of the features' non-linear parts, which is neglected: 3 % of the risk at 0.55, 15 % at 1
+    dependence: float  # of the features' non-linear parts, which is neglected: 4 % of the risk at 0.3, 15 % at 0.45
 
 
 def conditional_risk(
@@ -67,7 +67,7 @@ def conditional_risk(
     5 to 30 of them, and 41 more at the end; 4 s a penalty at m = 1000 on one core.
 
     Both take what is not linear in the features to be independent between neurons. For random rows and σ with a quadratic part
-    that holds for m ≪ d². ``dependence`` of the result says how far it does, and above 1.25 weights are refused.
+    that holds for m ≪ d². ``dependence`` of the result says how far it does, and above 0.65 weights are refused.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def conditional_risk(
         β, shape (d,), scaled to norm one.
     step
         "small", "large", or "auto": large where the root mean square of ⟨v̂, w_j⟩ is above 0.15 or the mean of ‖w_j‖² is not
-        within 5 % of one; small otherwise, which then is right to 2 %.
+        within 5 % of one; small otherwise, which then is right to 2 %, and to 5 % near these bounds.
     spike
         v, shape (d,), the direction of the spike; the first singular vector of W unless given.
 

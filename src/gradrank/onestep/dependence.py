@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import eigsh
+from numpy.polynomial.hermite_e import hermevander
+from scipy.special import factorial
 
 from gradrank.foundation.errors import InputError
 from gradrank.onestep.conditional_moments import NODES, WIDTH, trapezoid
 from gradrank.onestep.functions import Scalar
 
-MOST = 1.25  # of `dependence`; the risk is off by up to 3 % at 0.55, 15 % at 1, 40 % at 1.5
-NEURONS, SPAN, POINTS = 64, 4.0, 17  # of the rule for the shares
-DENSE = 200  # neurons up to which all eigenvalues are computed
+MOST = 0.65  # of `dependence`; the risk is off by up to 4 % at 0.3, 15 % at 0.45, 70 % at 0.75
+SPAN, POINTS = 4.0, 17  # of the rule over the spike's coordinate
+ROWS = 512  # neurons at a time
+NEGLIGIBLE = 1e-13  # of a variance
 
 
 def checked_dependence(W: np.ndarray, v: np.ndarray, sigma: Scalar) -> float:
@@ -34,42 +36,49 @@ def checked_dependence(W: np.ndarray, v: np.ndarray, sigma: Scalar) -> float:
 
 
 def dependence(W: np.ndarray, v: np.ndarray, sigma: Scalar) -> float:
-    """Return ‖R‖, R_ij = Σ_k q_k ⟨ŵ_i, ŵ_j⟩^k for i ≠ j, k = 2, 3 and 4, less what a constant and ⟨ŵ_i, ŵ_j⟩ explain.
+    """Return the root of Σ_ij r_i r_j R_ij²/Σ_i r_i², what the non-linear parts of a neuron share with the others.
 
-    ŵ are the rows (m, d) across the spike's direction v (d,), of norm one; q_k the share of the k-th Hermite
-    coefficient in the non-linear variance of σ, higher ones counted as the fourth. Random rows give about q₂√(8m)/d,
-    a pair of equal rows one. Derived and measured for this project.
+    R_ij = Σ_k q_k c_ij^k for i ≠ j, k = 2 … 5, with c_ij the cosines of the rows (m, d) across the spike's direction v (d,),
+    q_k the share of the k-th Hermite coefficient in the non-linear variance of σ, higher ones counted with the fourth and
+    fifth, and r_i that variance for a neuron. Left out are the mean of the columns and what c³ has of c for random rows,
+    3c/(d + 1): both are harmless. Random rows give about q₂√(2m)/d; rows that all come twice one, and p equal pairs among m
+    rows √(2p/m). Derived and measured for this project.
     """
     s = W @ v
     across = W - np.outer(s, v)
     rho = np.linalg.norm(across, axis=1)
-    shares = _shares(sigma, s, rho)
-    if not shares.any():
+    orders, rest = _non_linear(sigma, s, rho)
+    total = float(rest @ rest)
+    if not total > 0:
         return 0.0
     unit = across / np.where(rho > 0, rho, 1.0)[:, None]
     C = unit @ unit.T
     np.fill_diagonal(C, 0.0)
-    R = C * C * (shares[0] + C * (shares[1] + C * shares[2]))
-    size = float((C * C).sum())
-    R -= C * (float((R * C).sum()) / size if size > 0 else 0.0)
-    means = R.mean(axis=0)
-    R += means.mean() - means[:, None] - means[None, :]
-    if len(W) <= DENSE:
-        return float(np.abs(np.linalg.eigvalsh(R)).max())
-    largest = eigsh(R, k=1, which="LM", tol=1e-2, v0=np.cos(np.arange(len(W))), return_eigenvectors=False)
-    return float(np.abs(largest[0]))
+    R = C * C * (orders[0] + C * (orders[1] + C * (orders[2] + C * orders[3]))) - C * (orders[1] * 3 / (W.shape[1] + 1))
+    share = rest / rest.sum()
+    means = R @ share
+    R += float(means @ share) - means[:, None] - means[None, :]
+    np.fill_diagonal(R, 0.0)
+    return float(np.sqrt(rest @ (R * R) @ rest / total))
 
 
-def _shares(sigma: Scalar, s: np.ndarray, rho: np.ndarray) -> np.ndarray:
-    """Return the shares of the orders 2, 3 and above in Var_u σ(s_j k + ρ_j u) less its linear part, over neurons and k."""
-    chosen = np.argsort(s)[np.linspace(0, len(s) - 1, min(len(s), NEURONS)).round().astype(int)]
+def _non_linear(sigma: Scalar, s: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shares of the orders 2 to 5, and Var_u σ(s_j k + ρ_j u) less its linear part for every neuron, over k."""
     (k, over_k), (u, over_u) = trapezoid(SPAN, POINTS), trapezoid(WIDTH, NODES)
-    points = s[chosen, None, None] * k[None, :, None] + rho[chosen, None, None] * u
-    values = sigma.value(torch.from_numpy(points)).numpy()
-    hermite = (np.ones_like(u), u, (u**2 - 1) / np.sqrt(2), (u**3 - 3 * u) / np.sqrt(6))
-    squares = [float((((values @ (over_u * h)) ** 2) @ over_k).mean()) for h in hermite]
-    total = float((((values**2) @ over_u) @ over_k).mean())
-    rest = total - squares[0] - squares[1]
-    if not rest > 1e-13 * total:
-        return np.zeros(3)
-    return np.array([squares[2], squares[3], max(rest - squares[2] - squares[3], 0.0)]) / rest
+    hermite = hermevander(u, 5) / np.sqrt(factorial(np.arange(6)))
+    squares, total = np.empty((len(s), 6)), np.empty(len(s))
+    for first in range(0, len(s), ROWS):
+        part = slice(first, first + ROWS)
+        points = s[part, None, None] * k[None, :, None] + rho[part, None, None] * u
+        values = sigma.value(torch.from_numpy(points)).numpy()
+        squares[part] = np.einsum("k,jkh->jh", over_k, (values @ (over_u[:, None] * hermite)) ** 2)
+        total[part] = ((values**2) @ over_u) @ over_k
+    rest = total - squares[:, 0] - squares[:, 1]
+    rest = np.where((rest > NEGLIGIBLE * total) & (rho > NEGLIGIBLE * np.hypot(s, rho)), rest, 0.0)
+    size = float(rest.sum())
+    if not size > 0:
+        return np.zeros(4), np.zeros(len(s))
+    orders = squares[rest > 0].sum(axis=0)[2:] / size
+    left, high = max(1 - float(orders.sum()), 0.0), float(orders[2:].sum())
+    orders[2:] *= 1 + left / high if high > 0 else 1.0  # higher orders are even and odd as the fourth and the fifth
+    return orders, rest
