@@ -51,6 +51,19 @@ def test_long_times_are_on_a_coarser_grid() -> None:
     assert kstest(samples, found.cdf).statistic < 1.63 / 20_000**0.5 + 0.003
 
 
+@pytest.mark.parametrize(
+    "arguments", [(0.0, 1e-3, 50, -50), (0.3, 1e-3, 50, -50), (-0.999999, 1e-12, 0, -1), (0.3, 1e-6, 0, 0)]
+)
+def test_laws_of_short_times_and_steep_slopes(arguments: tuple) -> None:
+    """A distribution function that rises, a variance that is one: c₊ − c₋ = 100 moves ρ from 0 to 0.68 in T = 1e-3."""
+    found, rho = correlation_moments(*arguments), arguments[0]
+    assert float(np.diff(found.cumulative).min()) > -1e-12
+    short = arguments[1] * (1 - rho**2) ** 2  # of the noise alone, at the start
+    assert short * 0.1 < found.variance < 2 * short
+    flow = correlation_flow(rho, [arguments[1]], *arguments[2:])[0]
+    assert found.mean == pytest.approx(flow, abs=1e-3)
+
+
 def test_the_drift_of_artanh() -> None:
     np.testing.assert_allclose(
         drift_of_artanh(np.array([-2, 0, 0.5, 3.0]), 1.0), [6.354982, 0.159155, 0.308551, 0.502818], atol=6e-7

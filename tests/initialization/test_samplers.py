@@ -14,6 +14,7 @@ from gradrank.initialization import (
     ShapedSmooth,
     compare,
     correlation_moments,
+    explosion_probability,
     sample_correlation,
     sample_network,
     sample_one_input,
@@ -171,6 +172,19 @@ def test_explosion_is_said_and_never_nan() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert bool(torch.isfinite(sample_sde([[2.0]], 3.0, ShapedSmooth("tanh"), 200, seed=0)).all())
+
+
+@pytest.mark.parametrize("width", [None, 1000, 10**9])
+def test_the_share_that_explodes(width: int | None) -> None:
+    """Of one input: P(Gamma(b + 1) < bV₀). A jump beyond all floats once came back as zero with the corrections for a width."""
+    samples, shaping = 4000, ShapedSmooth(silu, 1.0)
+    with pytest.warns(RuntimeWarning, match="samples exceeded"):
+        V = sample_sde([[1.0]], 10.0, shaping, samples, step=0.02, width=width)
+    share = explosion_probability(shaping.growth, 1.0)
+    assert abs(float(torch.isinf(V).double().mean()) - share) < 3.5 * (share * (1 - share) / samples) ** 0.5
+    assert float(V.min()) > 0
+    with pytest.warns(RuntimeWarning, match="10 of 10 samples"):  # in one step, however long
+        assert bool(torch.isinf(sample_sde([[3.0]], 1e3, shaping, 10, step=1e3)).all())
 
 
 def test_the_correlation_alone() -> None:

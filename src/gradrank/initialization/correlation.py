@@ -22,6 +22,7 @@ from gradrank.initialization.shaped_relu import ShapedReLU, angle_defect
 SPACING = 0.01  # of the grid in y = artanh ρ; the moments are extrapolated from this and half of it
 STEPS_PER_UNIT = 400  # of time, of its square root beyond one
 STIFF = 0.004  # largest w of half a step of the sampler
+STEPS_PER_MOVE, MOST_STEPS = 40, 4000  # of (c₊ − c₋)²T, the largest distance that the drift moves artanh ρ
 DAMPED = 4  # first steps, which are implicit: the start is a point mass
 
 
@@ -84,15 +85,16 @@ def correlation_moments(
     spacing = SPACING * max(math.sqrt(T), 1e-3)
     coarse, fine = (_solve(y0, T, strength, spacing / refined, refined) for refined in (1, 2))
     y, mass = fine
-    moments = [[float(m @ f(x)) for f in (_defect, lambda x: _defect(x) ** 2, lambda x: x)] for x, m in (coarse, fine)]
-    defect, square, artanh = ((4 * b - a) / 3 for a, b in zip(*moments, strict=True))
+    defect, variance, artanh = ((4 * b - a) / 3 for a, b in zip(_moments(*coarse), _moments(*fine), strict=True))
     edges = np.cumsum(mass) - mass / 2  # the mass of a cell lies half on either side of its node
-    return CorrelationLaw(1 - defect, square - defect**2, artanh, y, edges)
+    return CorrelationLaw(1 - defect, variance, artanh, y, edges)
 
 
-def _defect(y: np.ndarray) -> np.ndarray:
-    """Return 1 − tanh y, which keeps its digits near ρ = 1."""
-    return np.asarray(2 * expit(-2 * y))
+def _moments(y: np.ndarray, mass: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean and the variance of 1 − ρ, which keeps its digits near ρ = 1, and the mean of artanh ρ."""
+    defect = 2 * expit(-2 * y)
+    mean = float(mass @ defect)
+    return mean, float(mass @ (defect - mean) ** 2), float(mass @ y)
 
 
 def _correlation(rho: float) -> float:
@@ -114,7 +116,8 @@ def _solve(y0: float, T: float, strength: float, h: float, refined: int) -> tupl
     forward, backward = (0.5 / h**2 * _bernoulli(sign * peclet) for sign in (-1.0, 1.0))
     # dm_i/dt = inflow − outflow; `forward` moves mass from i to i + 1, `backward` from i + 1 to i.
     diagonal = -np.append(forward, 0.0) - np.insert(backward, 0, 0.0)
-    steps = max(8, math.ceil(STEPS_PER_UNIT * min(T, math.sqrt(T)))) * refined
+    moves = min(STEPS_PER_MOVE * strength * T, MOST_STEPS)
+    steps = max(8, math.ceil(STEPS_PER_UNIT * min(T, math.sqrt(T))), math.ceil(moves)) * refined
     dt = T / steps
     mass = np.zeros(len(y))
     mass[round((y0 - y[0]) / h)] = 1.0

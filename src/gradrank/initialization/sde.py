@@ -21,6 +21,7 @@ from gradrank.initialization.shaped_relu import ShapedReLU
 from gradrank.initialization.shaping import Shaping, shaped
 
 OVERFLOW = 1e120  # of V, whose powers are taken
+MOST = 4.0  # excess variance of a log V^{αα} per time, where it is 2 without
 CHUNK = 1 << 18  # entries of V at a time
 
 
@@ -82,7 +83,8 @@ def sample_sde(
     InputError
         If a value is not usable, or the step is too large for the drift of shaped ReLU.
     """
-    start, where, shaping = covariance(v0), device_named(device), shaped(shaping)
+    where, shaping = device_named(device), shaped(shaping)
+    start = covariance(v0).to(where)
     T, dt, samples = above_zero("time", time), above_zero("step", step), whole("samples", samples, 1)
     if width is not None:
         width = whole("width", width, 1)
@@ -101,16 +103,17 @@ def sample_sde(
     generator = torch.Generator().manual_seed(int(stream(whole("seed", seed, 0), "initialization.sde").integers(2**62)))
     size, exploded = max(1, CHUNK // (p * p)), 0
     for first in range(0, samples, size):
-        V = start.to(where).repeat(min(size, samples - first), 1, 1)
+        V = start.repeat(min(size, samples - first), 1, 1)
         gone = torch.zeros(len(V), dtype=torch.bool, device=where)
         now = 0.0
         for place, then in enumerate(times):
             steps = max(1, math.ceil((then - now) / dt - 1e-9)) if then > now else 0
             for _ in range(steps):
-                V = _step(V, (then - now) / steps, shaping, width, generator)
-                over = ~(torch.diagonal(V, dim1=-2, dim2=-1).amax(dim=-1) <= limit)  # NaN is over as well
-                gone |= over
-                V[over] = start.to(where)  # goes on as anything that is finite; what is returned is infinity
+                h = (then - now) / steps
+                V = shaping.drift_flow(V, h / 2, width)
+                gone |= _restarted(V, limit, start)
+                V = shaping.drift_flow(_moved(V, h, shaping, width, generator), h / 2, width)
+                gone |= _restarted(V, limit, start)
             found[first : first + len(V), place] = torch.where(gone[:, None, None], math.inf, V)
             now = then
         exploded += int(gone.sum())
@@ -123,23 +126,31 @@ def sample_sde(
     return found[:, 0] if at is None else found
 
 
-def _step(V: torch.Tensor, dt: float, shaping: Shaping, width: int | None, generator: torch.Generator) -> torch.Tensor:
-    V = shaping.drift_flow(V, dt / 2, width)
+def _restarted(V: torch.Tensor, limit: float, start: torch.Tensor) -> torch.Tensor:
+    """Return which samples are beyond the limit; they go on from the start, as anything finite: infinity is what comes back."""
+    over = ~(torch.diagonal(V, dim1=-2, dim2=-1).amax(dim=-1) <= limit)  # NaN is over as well
+    V[over] = start
+    return over
+
+
+def _moved(V: torch.Tensor, dt: float, shaping: Shaping, width: int | None, generator: torch.Generator) -> torch.Tensor:
+    """Return V after the noise of a step."""
     L = cholesky(V)
     half = L @ _exponential(V, dt, generator)
     moved = half @ half.transpose(-2, -1)
     if width is not None:
         moved = _widened(moved, shaping.excess(V, width), dt, generator)
-    return shaping.drift_flow(moved, dt / 2, width)
+    return moved
 
 
 def _widened(V: torch.Tensor, excess: torch.Tensor, dt: float, generator: torch.Generator) -> torch.Tensor:
     """Return EVE, E diagonal, which adds the excess to the covariance of the log V^{αα} and keeps E V^{αα}, where it is positive.
 
-    A negative variance is left out: noise cannot be taken away, and its drift alone would make things worse.
+    Of first order in V/n, it counts up to `MOST`. A negative variance is left out: noise cannot be taken away, and its drift
+    alone would make things worse.
     """
     g = torch.randn(excess.shape[:-1], dtype=torch.float64, generator=generator).to(V.device)
-    more = torch.diagonal(excess, dim1=-2, dim2=-1).clamp(min=0) * dt
+    more = torch.diagonal(excess, dim1=-2, dim2=-1).clamp(min=0, max=MOST) * dt
     root = more.sqrt()
     bound = root[..., :, None] * root[..., None, :]
     joint = torch.diagonal_scatter((excess * dt).clamp(min=-bound, max=bound), more, dim1=-2, dim2=-1)

@@ -95,6 +95,15 @@ def test_digits_of_the_linear_predictor() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("size", "s0", "scale"), [(1e-8, 1.0, 1.0), (1e-10, 1e10, 1.0), (1e8, 1.0, 1e-8), (1e-20, 1e-20, 1e20)]
+)
+def test_linear_predictors_of_any_size(size: float, s0: float, scale: float) -> None:
+    times = np.array([0.1, 1, 3, 30]) / (max(s0, size) * scale)
+    found = linear_predictor_flow([size], [[scale]], s0, times)[:, 0]
+    np.testing.assert_allclose(found, isotropic_progress(size, s0, scale, times), atol=1e-11 * size)
+
+
 def test_few_neurons_reproduce_infinite_width_on_an_odd_target() -> None:
     w_star, times = np.array([0.5, -0.3, 0.2, 0.1, 0.4]), [0.0, 1.0, 3.0, 6.0]
     flow = particle_flow(LinearTarget(w_star), axes(5), times, tolerance=1e-11)

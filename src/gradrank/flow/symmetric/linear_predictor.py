@@ -54,15 +54,17 @@ def linear_predictor_flow(w_star: Any, covariance: Any, s0: float, times: Sequen
     w, C, S0 = _checked(w_star, covariance, s0)
     grid = finite_times(times)
     order = np.argsort(grid)
+    size = float(np.linalg.norm(w)) or 1.0  # w and S_0 in units of ‖w*‖, so that the tolerance is relative to it
+    unit = w / size
 
     def velocity(now: np.ndarray) -> np.ndarray:
-        return np.asarray(mobility(now, S0) @ (C @ (w - now)))
+        return np.asarray(size * (mobility(now, S0 / size) @ (C @ (unit - now))))
 
     found = np.empty((grid.size, len(w)))
     found[order] = integrate(
         velocity, np.zeros(len(w)), grid[order], tolerance=1e-12, name="linear predictor", method="DOP853"
     )
-    return found
+    return size * found
 
 
 def isotropic_progress(size: float, s0: float, scale: float, times: Sequence[float]) -> np.ndarray:
