@@ -100,6 +100,21 @@ def test_drift_flows_solve_the_differential_equation(name: str, normalised: bool
     np.testing.assert_allclose(found / np.outer(root, root), expected / np.outer(root, root), atol=rtol)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0])
+def test_drift_flows_of_long_times(size: float) -> None:
+    """Inputs that grow to their rest within one step, with correlations that move on the way; and what has come to rest."""
+    shaping, start = ShapedSmooth(mixed), size * THREE
+
+    def rate(_t: float, flat: np.ndarray) -> np.ndarray:
+        return shaping.drift(torch.from_numpy(flat.reshape(3, 3).copy())).numpy().ravel()
+
+    time = 16.0 if size < 1 else 4.0
+    solved = solve_ivp(rate, (0, time), start.numpy().ravel(), rtol=1e-10, atol=1e-18, method="LSODA").y[:, -1]
+    np.testing.assert_allclose(shaping.drift_flow(start, time).numpy(), solved.reshape(3, 3), atol=0.02)
+    rest = shaping.drift_flow(start, 1e5)
+    np.testing.assert_allclose(shaping.drift(rest), 0 * rest, atol=1e-4)
+
+
 def test_the_kernel_of_a_finite_width_by_quadrature() -> None:
     """n(cE[φ_s φ_s] − V) by a product Gauss-Hermite rule: published digits at n = 100, and the drift for large n."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)

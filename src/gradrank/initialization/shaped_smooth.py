@@ -16,6 +16,7 @@ from gradrank.initialization.shaping import correlation
 from gradrank.problem.activations import Activation, activation
 
 FINE = 0.02  # largest relative change of V in the first drift map of a flow; the hundredth may make twice that
+SWELL = 0.1  # largest |b| times the step of a drift map
 MAPS = 1500  # of one flow: the correlations relax more than 30 times in them
 FAR = 1e130  # of V, above every cap; its square is finite
 
@@ -122,11 +123,14 @@ class ShapedSmooth:
 
         Sums of products of positive semidefinite matrices, entry by entry; first order in step · V.
         """
+        return self._schur(V, step) * (math.exp(-self.growth * step) if self.normalised else 1.0)
+
+    def _schur(self, V: torch.Tensor, step: float) -> torch.Tensor:
+        """Return the bracket of `drift_map`, which has its correlations."""
         v = torch.diagonal(V, dim1=-2, dim2=-1)
         D = torch.exp(self.third * step / (2 * self.a**2) * v)
         moved = V * D[..., :, None] * D[..., None, :]
-        moved = moved + step * self.second**2 / (4 * self.a**2) * (v[..., :, None] * v[..., None, :] + 2 * V * V)
-        return moved * (math.exp(-self.growth * step) if self.normalised else 1.0)
+        return moved + step * self.second**2 / (4 * self.a**2) * (v[..., :, None] * v[..., None, :] + 2 * V * V)
 
     def drift_flow(self, V: torch.Tensor, time: float, _width: int | None = None) -> torch.Tensor:
         """Return V after that time of the drift: the diagonal exactly, the correlations by drift maps of steps short for V.
@@ -137,7 +141,8 @@ class ShapedSmooth:
         end = self._diagonal_flow(v, time)
         gone = ~(end.amax(dim=-1, keepdim=True) < FAR)
         end = torch.where(gone, FAR, end)
-        rho, _ = correlation(self._correlation_flow(V, time, ~gone[..., 0]))
+        largest = torch.maximum(v, end).amax(dim=-1)
+        rho, _ = correlation(self._correlation_flow(V, time, torch.where(gone[..., 0], 0.0, largest)))
         rho = torch.where(gone[..., None], 0.0, rho)
         root = end.sqrt()
         moved = rho * root[..., :, None] * root[..., None, :]
@@ -154,22 +159,25 @@ class ShapedSmooth:
             above, below = v, math.exp(bt) - v * math.expm1(bt)
         return torch.where(below > 0, above / below, math.inf)
 
-    def _correlation_flow(self, V: torch.Tensor, time: float, sound: torch.Tensor) -> torch.Tensor:
-        """Return matrices of the correlations of V after that time, where ``sound``; their diagonals are of first order.
+    def _correlation_flow(self, V: torch.Tensor, time: float, largest: torch.Tensor) -> torch.Tensor:
+        """Return matrices of the correlations of V after that time, given the largest diagonal entry of each within it.
 
-        Without φ″ they stay. Matrices that move fast get more maps, longer as they shrink and come to rest, which after
-        `MAPS` of them they have.
+        The diagonals are of first order. Without φ″ the correlations stay. Matrices that move fast get more maps, longer as they
+        shrink and come to rest, which after `MAPS` of them they have.
         """
-        if self.second == 0:
+        if self.second == 0 or V.shape[-1] == 1:
             return V
-        rate = (self.second**2 + abs(self.third)) / self.a**2
-        moved = self.drift_map(V, time)
-        fast = sound & (rate * time * torch.diagonal(V, dim1=-2, dim2=-1).amax(dim=-1) > FINE)
+        rate, growth = (self.second**2 + abs(self.third)) / self.a**2, abs(self.growth)
+        fast, slow = rate * time * largest > FINE, rate * time * largest <= FINE
+        moved = V.clone()
+        if bool(slow.any()):
+            moved[slow] = self._schur(V[slow], time)
         if bool(fast.any()):
             part, rest = V[fast], time
             for k in range(MAPS):
                 change = FINE * (1 + k / 100)
                 step = min(rest, change / (rate * float(torch.diagonal(part, dim1=-2, dim2=-1).max())))
+                step = min(step, SWELL / growth) if growth > 0 else step
                 part, rest = self.drift_map(part, step), rest - step
                 if rest <= 0:
                     break
