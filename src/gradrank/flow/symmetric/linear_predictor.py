@@ -79,12 +79,10 @@ def isotropic_progress(size: float, s0: float, scale: float, times: Sequence[flo
     """
     size, s0, scale = above_zero("size", size), above_zero("s0", s0), above_zero("scale", scale)
     R = math.sqrt(16 * size**2 + s0**2)
-    upper = (4 * size + 16 * size**2 / (R + s0)) / s0  # z₊ − 1; 1 − z₋ follows without cancellation too
-    lower = 1 + s0 / (R + 4 * size)
+    # z₊ − 1, 1 − z₋ and z − 1, none of which cancels; in terms of 1/D, which does not overflow
+    upper, lower = (4 * size + 16 * size**2 / (R + s0)) / s0, 1 + s0 / (R + 4 * size)
     past = -scale * R * finite_times(times) / 4
-    beyond = (
-        -upper * np.expm1(past) / (1 + upper / lower * np.exp(past))
-    )  # z − 1, in terms of 1/D, which does not overflow
+    beyond = -upper * np.expm1(past) / (1 + upper / lower * np.exp(past))
     return np.asarray(s0 / 8 * beyond * (2 + beyond) / (1 + beyond))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray
 
-from gradrank.flow.training.series import Series
+from gradrank.flow.training.series import STEP, Series
 from gradrank.foundation.names import look_up
 from gradrank.problem.draw import Draw
 
@@ -50,15 +50,15 @@ class Trajectory:
         dimension ``<name>_step``.
         """
         union = np.array(sorted({step for one in self.series.values() for step in one.steps}), dtype=np.int64)
-        variables, coordinates = {}, {"step": union}
+        variables, coordinates = {}, {STEP: union}
         for name, one in self.series.items():
             values, steps = one.stacked(), np.array(one.steps)
             if len(steps) == len(union):
-                variables[name] = (("step", *one.dims), values)
+                variables[name] = ((STEP, *one.dims), values)
             elif not one.dims:
                 filled = np.full(len(union), np.nan)
                 filled[np.searchsorted(union, steps)] = values
-                variables[name] = (("step",), filled)
+                variables[name] = ((STEP,), filled)
             else:
                 coordinates[f"{name}_step"] = steps
                 variables[name] = ((f"{name}_step", *one.dims), values)
